@@ -1,0 +1,15 @@
+//! Host harness of `cuda-ptx`.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`toolchain`] | finds or installs the CUDA tools and the device toolchain |
+//! | [`link`] | the link stage: LLVM bitcode of a kernel crate → PTX |
+//! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
+//! | [`inspect`] | reads and compares PTX and SASS |
+//! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
+
+pub mod build;
+pub mod driver;
+pub mod inspect;
+pub mod link;
+pub mod toolchain;

@@ -1,0 +1,2 @@
+//! `cuda::ptx` for Rust.
+#![no_std]
