@@ -1,2 +1,37 @@
-//! `cuda::ptx` for Rust.
+//! `cuda::ptx` for Rust: the PTX instructions of NVIDIA GPUs as functions, one to one with the C++
+//! layer.
+//!
+//! # Finding a name
+//!
+//! `cuda::ptx::NAME` of C++ is `cuda_ptx::NAME` here, with the same arguments in the same order.
+//!
+//! | where | what |
+//! |---|---|
+//! | the crate root | every instruction and every tag (`sem_release`, `scope_cluster`, …) |
+//! | [`shared!`], [`extern_shared!`] | objects in shared memory |
+//! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
+//! | [`address`] | generic pointers to state-space addresses |
+//!
+//! # How a kernel crate is built
+//!
+//! By rustc for `nvptx64-nvidia-cuda`, with `cuda-ptx-link` as its linker. rustc alone treats an
+//! `asm!` barrier as code that may be duplicated into divergent branches; the link stage prevents
+//! it, and provides shared memory and launch attributes. `cargo xtask build` passes the right
+//! flags; a build without them does not compile. On other targets every function exists, for
+//! documentation and type checks, and panics when called.
+
 #![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
+
+#[cfg(all(target_arch = "nvptx64", not(cuda_ptx_link)))]
+compile_error!(
+    "cuda-ptx must be built through its link stage, else LLVM may duplicate barriers and the kernel \
+     deadlocks; use `cargo xtask build`, or the flags in the README's section on plain cargo"
+);
+
+pub mod address;
+pub mod kernel;
+pub mod shared;
+
+pub use kernel::{GridConstant, TensorMap};
+pub use shared::{DynamicShared, Shared};
