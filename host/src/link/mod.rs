@@ -1,1 +1,157 @@
-//! (in progress)
+//! The link stage: LLVM bitcode of a kernel crate → PTX.
+//!
+//! rustc calls `cuda-ptx-link` as its linker, with bitcode that no LLVM pass has touched
+//! (`-Cno-prepopulate-passes`). The stage links it, rewrites what rustc cannot express
+//! ([`rewrite`]), and only then optimises:
+//!
+//! ```text
+//! llvm-link → opt (drop what is unused) → rewrite → opt -O → fold → opt (infer address spaces) → llc → check
+//! ```
+
+mod arguments;
+mod fold;
+mod ptx;
+mod record;
+mod rewrite;
+mod text;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+pub use arguments::Arguments;
+
+use crate::toolchain::LlvmTools;
+
+/// Links what rustc asked for.
+pub fn link(arguments: &Arguments, tools: &LlvmTools) -> Result<()> {
+    let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;
+    let stage = Stage {
+        arguments,
+        tools,
+        scratch: scratch.path(),
+    };
+    let ptx = stage.run()?;
+    fs::write(&arguments.output, ptx)
+        .with_context(|| format!("cannot write {}", arguments.output.display()))
+}
+
+/// One run of the pipeline; each step reads and writes files in `scratch`.
+struct Stage<'a> {
+    arguments: &'a Arguments,
+    tools: &'a LlvmTools,
+    scratch: &'a Path,
+}
+
+impl Stage<'_> {
+    fn run(&self) -> Result<String> {
+        let linked = self.link_bitcode()?;
+        let rewritten = rewrite::rewrite(&linked)?;
+        let optimised = self.opt(
+            "optimised",
+            &rewritten,
+            &[&format!("--passes={}", self.pipeline())],
+        )?;
+        let folded = fold::fold(&optimised)?;
+        let inferred = self.opt("inferred", &folded, &["--passes=function(infer-address-spaces,instcombine,early-cse<memssa>,simplifycfg),globaldce"])?;
+        let ptx = self.compile(&inferred)?;
+        ptx::check(&ptx)?;
+        Ok(ptx)
+    }
+
+    /// All objects and libraries as one module, without what the exported kernels do not need.
+    fn link_bitcode(&self) -> Result<String> {
+        let linked = self.scratch.join("linked.bc");
+        let mut command = Command::new(&self.tools.llvm_link);
+        command
+            .arg("--ignore-non-bitcode")
+            .args(&self.arguments.inputs)
+            .arg("-o")
+            .arg(&linked);
+        run(&mut command)?;
+
+        let exported = self.scratch.join("exported");
+        fs::write(&exported, self.arguments.exported.join("\n") + "\n")?;
+        let needed = self.scratch.join("needed.ll");
+        let mut keep = std::ffi::OsString::from("--internalize-public-api-file=");
+        keep.push(&exported);
+        let mut command = Command::new(&self.tools.opt);
+        command
+            .args(["-S", "--strip-debug", "--passes=internalize,globaldce"])
+            .arg(keep)
+            .arg(&linked)
+            .arg("-o")
+            .arg(&needed);
+        run(&mut command)?;
+        read(&needed)
+    }
+
+    fn pipeline(&self) -> String {
+        format!("default<O{}>", self.arguments.opt_level)
+    }
+
+    fn opt(&self, name: &str, ir: &str, passes: &[&str]) -> Result<String> {
+        let input = self.scratch.join(format!("{name}-in.ll"));
+        let output = self.scratch.join(format!("{name}.ll"));
+        fs::write(&input, ir)?;
+        let mut command = Command::new(&self.tools.opt);
+        command
+            .arg("-S")
+            .args(passes)
+            .arg(format!("-mcpu={}", self.arguments.target_cpu))
+            .arg(&input)
+            .arg("-o")
+            .arg(&output);
+        run(&mut command)?;
+        read(&output)
+    }
+
+    fn compile(&self, ir: &str) -> Result<String> {
+        let input = self.scratch.join("final.ll");
+        let output = self.scratch.join("final.ptx");
+        fs::write(&input, ir)?;
+        let level = match self.arguments.opt_level {
+            '0' => "-O0",
+            '1' => "-O1",
+            '3' => "-O3",
+            _ => "-O2",
+        };
+        let mut command = Command::new(&self.tools.llc);
+        command
+            .arg(level)
+            .arg(format!("-mcpu={}", self.arguments.target_cpu));
+        if !self.arguments.target_features.is_empty() {
+            command.arg(format!("-mattr={}", self.arguments.target_features));
+        }
+        command.arg(&input).arg("-o").arg(&output);
+        run(&mut command)?;
+        read(&output)
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Runs a tool that must succeed; its own words are the error.
+fn run(command: &mut Command) -> Result<()> {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(OsStr::new("tool"))
+        .to_string_lossy()
+        .into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    if !output.status.success() {
+        bail!(
+            "{program} failed ({}):\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+    }
+    Ok(())
+}
