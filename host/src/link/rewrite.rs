@@ -28,11 +28,6 @@ const BYPASS_MARKER: &str = "@__cuda_ptx_was_linked_without_cuda_ptx_link";
 pub fn rewrite(ir: &str) -> Result<String> {
     let globals = Globals::collect(ir)?;
     let mut out = String::with_capacity(ir.len() + ir.len() / 8);
-    if let Some(align) = globals.dynamic_align {
-        out.push_str(&format!(
-            "{DYNAMIC_NAME} = external addrspace(3) global [0 x i8], align {align}\n"
-        ));
-    }
     for line in ir.lines() {
         if let Some(line) =
             rewrite_line(line, &globals).with_context(|| format!("in the IR line `{line}`"))?
@@ -40,6 +35,11 @@ pub fn rewrite(ir: &str) -> Result<String> {
             out.push_str(&line);
             out.push('\n');
         }
+    }
+    if let Some(align) = globals.dynamic_align {
+        out.push_str(&format!(
+            "{DYNAMIC_NAME} = external addrspace(3) global [0 x i8], align {align}\n"
+        ));
     }
     Ok(out)
 }
