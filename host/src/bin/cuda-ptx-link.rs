@@ -1,21 +1,12 @@
-//! rustc's linker for `nvptx64-nvidia-cuda`; see [`cuda_ptx_host::link`].
+//! rustc's linker for `nvptx64-nvidia-cuda`, for builds by plain cargo; see [`cuda_ptx_host::link`].
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use cuda_ptx_host::{link, toolchain};
+use cuda_ptx_host::link;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cuda-ptx-link: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<()> {
-    let arguments = link::Arguments::parse(std::env::args().skip(1))?;
-    link::link(&arguments, &toolchain::llvm()?)
+    link::run_as_linker().unwrap_or_else(|| {
+        eprintln!("this program must keep its name, {}", link::LINKER_NAME);
+        ExitCode::FAILURE
+    })
 }

@@ -1,1 +1,70 @@
-fn main() {}
+//! `cargo xtask`: the project's commands.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
+use cuda_ptx_host::link;
+
+/// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Builds a kernel crate to PTX or to a cubin, through the link stage.
+    Build {
+        /// The kernel crate's Cargo.toml.
+        #[arg(long)]
+        manifest_path: PathBuf,
+        /// The architecture, for instance sm_90a.
+        #[arg(long)]
+        arch: Arch,
+        /// The newest PTX ISA version that may be used, for instance 8.6.
+        #[arg(long)]
+        isa: Option<Isa>,
+        /// The Cargo profile.
+        #[arg(long, default_value = "release")]
+        profile: String,
+        /// What to write; the ending, .ptx or .cubin, says which.
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = link::run_as_linker() {
+        return code;
+    }
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Build {
+            manifest_path,
+            arch,
+            isa,
+            profile,
+            out,
+        } => {
+            let mut kernels = KernelCrate::new(manifest_path, arch).profile(profile);
+            if let Some(isa) = isa {
+                kernels = kernels.isa(isa);
+            }
+            build::build(&kernels, &out)
+        }
+    }
+}

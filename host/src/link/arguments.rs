@@ -11,6 +11,7 @@ pub struct Arguments {
     pub inputs: Vec<PathBuf>,
     /// Symbols that must survive: the kernels.
     pub exported: Vec<String>,
+    /// Where the PTX goes.
     pub output: PathBuf,
     /// For instance `sm_90a`.
     pub target_cpu: String,
@@ -21,6 +22,10 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Reads the arguments behind the program name.
+    ///
+    /// # Errors
+    /// If an option is unknown or something needed is missing; both mean another rustc than expected.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut arguments = arguments.into_iter();
         let mut parsed = Self {

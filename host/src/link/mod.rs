@@ -17,16 +17,67 @@ mod text;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
 pub use arguments::Arguments;
 
-use crate::toolchain::LlvmTools;
+use crate::toolchain::{self, LlvmTools};
+
+/// The name under which a program that calls [`run_as_linker`] acts as the linker.
+pub const LINKER_NAME: &str = "cuda-ptx-link";
+
+/// Acts as rustc's linker, if this process was started under the linker's name.
+///
+/// A program that builds kernels is its own linker: it calls this first in `main` and returns the
+/// exit code, if there is one. [`install`] makes the name.
+#[must_use]
+pub fn run_as_linker() -> Option<ExitCode> {
+    let mut arguments = std::env::args();
+    let name = arguments.next()?;
+    if Path::new(&name).file_stem() != Some(OsStr::new(LINKER_NAME)) {
+        return None;
+    }
+    let linked =
+        Arguments::parse(arguments).and_then(|arguments| link(&arguments, &toolchain::llvm()?));
+    Some(match linked {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{LINKER_NAME}: {error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Gives `program` the linker's name, by a link in the target folder, and returns that.
+pub(crate) fn install(program: &Path) -> Result<PathBuf> {
+    let owner = program.file_name().unwrap_or(OsStr::new("program"));
+    let folder = toolchain::target_dir()
+        .join("device")
+        .join("linker")
+        .join(owner);
+    let linker = folder.join(LINKER_NAME);
+    if fs::read_link(&linker).is_ok_and(|target| target == program) {
+        return Ok(linker);
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    // Renamed into place, so that a build running beside this one always finds a linker.
+    let fresh = folder.join(format!("{LINKER_NAME}.{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    symlink(program, &fresh)
+        .and_then(|()| fs::rename(&fresh, &linker))
+        .with_context(|| format!("cannot create {}", linker.display()))?;
+    Ok(linker)
+}
 
 /// Links what rustc asked for.
+///
+/// # Errors
+/// If an LLVM tool fails, or the module holds something that cannot be expressed in PTX or is not
+/// understood.
 pub fn link(arguments: &Arguments, tools: &LlvmTools) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;
     let stage = Stage {
