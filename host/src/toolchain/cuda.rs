@@ -178,7 +178,7 @@ fn tools(machine: &Machine, set: CudaSet) -> Result<CudaTools> {
 /// The toolkit of `CUDA_PTX_CUDA_ROOT`. It is taken as it is, but does not stand in for another CUDA release than
 /// its own.
 fn from_environment(machine: &Machine, set: CudaSet) -> Result<Option<CudaTools>> {
-    let Some(root) = machine.var("CUDA_PTX_CUDA_ROOT") else {
+    let Some(root) = machine.named_path("CUDA_PTX_CUDA_ROOT") else {
         return Ok(None);
     };
     let toolkit = Toolkit::at(&root).map_err(|reason| {

@@ -51,7 +51,7 @@ struct Candidate {
 pub(super) struct Compiler {
     rustc: PathBuf,
     pub sysroot: PathBuf,
-    origin: Origin,
+    pub origin: Origin,
     version: Version,
     nightly: bool,
     pub host: String,
@@ -62,7 +62,7 @@ pub(super) struct Compiler {
 /// The device toolchain of a machine.
 pub(super) fn find_or_install(machine: &Machine) -> Result<DeviceToolchain> {
     let llvm = llvm::from_environment(machine)?;
-    if let Some(rustc) = machine.var("CUDA_PTX_RUSTC") {
+    if let Some(rustc) = machine.named_path("CUDA_PTX_RUSTC") {
         let found =
             from_environment(rustc).and_then(|candidate| candidate.qualify(machine, llvm.as_ref()));
         return found.map_err(|reason| {

@@ -82,7 +82,7 @@ impl Llvm {
 
 /// The LLVM tools of `CUDA_PTX_LLVM_BIN`, if it is set.
 pub(super) fn from_environment(machine: &Machine) -> Result<Option<Llvm>, StepError> {
-    let Some(dir) = machine.var("CUDA_PTX_LLVM_BIN") else {
+    let Some(dir) = machine.named_path("CUDA_PTX_LLVM_BIN") else {
         return Ok(None);
     };
     Llvm::at(&dir, Origin::Environment)
@@ -99,7 +99,7 @@ pub(super) fn find(machine: &Machine, compiler: &Compiler) -> Result<Llvm, Strin
         .join("lib/rustlib")
         .join(&compiler.host)
         .join("bin");
-    let own = (own, Origin::Rustup);
+    let own = (own, compiler.origin);
     let mut rejected = None;
     for (dir, origin) in [own]
         .into_iter()

@@ -36,6 +36,12 @@ impl Machine {
         (!value.is_empty()).then(|| PathBuf::from(value))
     }
 
+    /// The path that one of the project's own variables names, made absolute: tools run in other folders.
+    pub fn named_path(&self, name: &str) -> Option<PathBuf> {
+        let path = self.var(name)?;
+        Some(std::path::absolute(&path).unwrap_or(path))
+    }
+
     /// The folders of `PATH`.
     pub fn path(&self) -> Vec<PathBuf> {
         self.var("PATH")

@@ -43,11 +43,11 @@ impl Failure {
         }
     }
 
-    /// The fix for the cause if it is a known one, else `otherwise`. `dir` is where the tool was writing.
+    /// The fix for the cause where it is a known one, and `otherwise`. `dir` is where the tool was writing.
     pub fn fix(&self, dir: &Path, otherwise: String) -> String {
         match self.trouble {
             Some(Trouble::NoNetwork) => format!(
-                "connect the machine, or name its proxy in HTTPS_PROXY, and run again\n{otherwise}"
+                "connect the machine, or name its proxy in HTTPS_PROXY, and run again\nor: {otherwise}"
             ),
             Some(Trouble::DiskFull) => disk_full_fix(dir),
             None => otherwise,
@@ -114,11 +114,19 @@ fn cannot_start(name: &str, error: &io::Error) -> String {
 
 fn last_lines(output: &str) -> String {
     const KEPT: usize = 6;
+    const WIDTH: usize = 200;
     let lines: Vec<_> = output
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    lines[lines.len().saturating_sub(KEPT)..].join("\n")
+    lines[lines.len().saturating_sub(KEPT)..]
+        .iter()
+        .map(|line| match line.char_indices().nth(WIDTH) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.to_string(),
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -137,6 +145,12 @@ mod tests {
             failure.cause(),
             "/bin/sh ended with exit status: 3; its last lines:\n5\n6\n7\n8\n9\nlast"
         );
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let line = last_lines(&"é".repeat(300));
+        assert_eq!(line, "é".repeat(200) + "…");
     }
 
     #[test]

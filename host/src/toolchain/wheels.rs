@@ -115,16 +115,22 @@ impl Install {
     /// Has pip put one wheel into `dir`, and returns its path.
     fn download(&self, pip: &Pip, requirement: &str, dir: &Path) -> Result<PathBuf> {
         let step = format!("download {requirement}");
+        let see_all = format!(
+            "run `python3 -m pip download --no-deps {requirement}` to see all that pip says"
+        );
         run(pip
             .command()
             .args(["download", "--no-deps", "--only-binary=:all:", "--no-input"])
             .args(["--retries", "2", "--progress-bar", "off"])
             .arg("--dest")
             .arg(dir)
-            .arg(requirement))
+            .arg(requirement)
+            // pip unpacks there; the system's folder for temporary files may be small.
+            .env("TMPDIR", dir))
         .map_err(|failure| {
-            let otherwise = self.own_toolkit_fix();
-            self.step_error(&step, failure.cause(), failure.fix(dir, otherwise))
+            let otherwise = format!("{see_all}\nor: {}", self.own_toolkit_fix());
+            let fix = failure.fix(self.toolchains(), otherwise);
+            self.step_error(&step, failure.cause(), fix)
         })?;
         let wheel = fs::read_dir(dir)
             .map_err(|error| self.io_error(&step, error))?
@@ -144,8 +150,8 @@ impl Install {
             .arg(wheel)
             .arg(dir))
         .map_err(|failure| {
-            let otherwise = self.own_toolkit_fix();
-            self.step_error(&step, failure.cause(), failure.fix(dir, otherwise))
+            let fix = failure.fix(self.toolchains(), self.own_toolkit_fix());
+            self.step_error(&step, failure.cause(), fix)
         })?;
         fs::remove_file(wheel).map_err(|error| self.io_error(&step, error).into())
     }
@@ -201,7 +207,7 @@ impl Install {
             CudaSet::Driver13_0 => "",
         };
         format!(
-            "or install CUDA {}.{}{or_newer} yourself and set CUDA_PTX_CUDA_ROOT to its root",
+            "install CUDA {}.{}{or_newer} yourself and set CUDA_PTX_CUDA_ROOT to its root",
             version.major, version.minor
         )
     }
@@ -220,7 +226,7 @@ impl Pip {
                 Some(_) => "sudo apt-get install python3-pip",
                 None => "install Python 3 with pip (python3 -m ensurepip)",
             };
-            format!("{apt}\n{}", install.own_toolkit_fix())
+            format!("{apt}\nor: {}", install.own_toolkit_fix())
         };
         let python = machine
             .find("python3")
@@ -298,6 +304,17 @@ mod tests {
         assert!(error.cause.contains("name resolution"), "{error}");
         assert!(error.fix.contains("HTTPS_PROXY"), "{error}");
         assert!(error.fix.contains("CUDA_PTX_CUDA_ROOT"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_failure_of_pip_gives_the_command_to_run_by_hand() {
+        let fake = Fake::new();
+        fake.failing_pip("ERROR: No matching distribution found");
+        let error = step_error(install(&fake.machine(&[]), CudaSet::Driver13_0));
+        assert!(error.cause.contains("No matching distribution"), "{error}");
+        let by_hand = "python3 -m pip download --no-deps nvidia-cuda-cccl==13.3.5.0.6";
+        assert!(error.fix.contains(by_hand), "{error}");
+        assert!(error.fix.contains("install CUDA 13.0 yourself"), "{error}");
     }
 
     #[test]
