@@ -90,6 +90,10 @@ pub fn link(arguments: &Arguments, tools: &LlvmTools) -> Result<()> {
         .with_context(|| format!("cannot write {}", arguments.output.display()))
 }
 
+/// What [`fold`] leaves: casts between address spaces, and the arithmetic that they were hiding.
+const INFER_ADDRESS_SPACES: &str = "function(infer-address-spaces,instcombine<no-verify-fixpoint>,\
+    early-cse<memssa>,simplifycfg),globaldce";
+
 /// One run of the pipeline; each step reads and writes files in `scratch`.
 struct Stage<'a> {
     arguments: &'a Arguments,
@@ -101,13 +105,9 @@ impl Stage<'_> {
     fn run(&self) -> Result<String> {
         let linked = self.link_bitcode()?;
         let rewritten = rewrite::rewrite(&linked)?;
-        let optimised = self.opt(
-            "optimised",
-            &rewritten,
-            &[&format!("--passes={}", self.pipeline())],
-        )?;
+        let optimised = self.opt("optimised", &rewritten, &self.pipeline())?;
         let folded = fold::fold(&optimised)?;
-        let inferred = self.opt("inferred", &folded, &["--passes=function(infer-address-spaces,instcombine,early-cse<memssa>,simplifycfg),globaldce"])?;
+        let inferred = self.opt("inferred", &folded, INFER_ADDRESS_SPACES)?;
         let ptx = self.compile(&inferred)?;
         ptx::check(&ptx)?;
         Ok(ptx)
@@ -144,14 +144,14 @@ impl Stage<'_> {
         format!("default<O{}>", self.arguments.opt_level)
     }
 
-    fn opt(&self, name: &str, ir: &str, passes: &[&str]) -> Result<String> {
+    fn opt(&self, name: &str, ir: &str, passes: &str) -> Result<String> {
         let input = self.scratch.join(format!("{name}-in.ll"));
         let output = self.scratch.join(format!("{name}.ll"));
         fs::write(&input, ir)?;
         let mut command = Command::new(&self.tools.opt);
         command
             .arg("-S")
-            .args(passes)
+            .arg(format!("--passes={passes}"))
             .arg(format!("-mcpu={}", self.arguments.target_cpu))
             .arg(&input)
             .arg("-o")
@@ -172,7 +172,7 @@ impl Stage<'_> {
         };
         let mut command = Command::new(&self.tools.llc);
         command
-            .arg(level)
+            .args([level, "--nvptx-short-ptr"])
             .arg(format!("-mcpu={}", self.arguments.target_cpu));
         if !self.arguments.target_features.is_empty() {
             command.arg(format!("-mattr={}", self.arguments.target_features));

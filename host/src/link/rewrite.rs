@@ -1,6 +1,8 @@
 //! The rewrite before optimisation: what rustc cannot say becomes what LLVM understands.
 //!
 //! - every inline-asm call site and every function becomes `convergent`;
+//! - pointers to shared, constant and local memory get the 32 bits that these spaces have, which
+//!   lets ptxas fold offsets into the instruction;
 //! - statics in the section `.shared` become globals of the shared state space, those in
 //!   `.shared.extern` the one dynamic shared array;
 //! - the records of `kernel!` become function attributes and by-value grid constants;
@@ -23,6 +25,10 @@ const DYNAMIC_SHARED: &str = ".shared.extern";
 const DYNAMIC_NAME: &str = "@__cuda_ptx_dynamic_shared";
 /// Every kernel calls this; see `cuda_ptx::kernel::require_link_stage`.
 const BYPASS_MARKER: &str = "@__cuda_ptx_was_linked_without_cuda_ptx_link";
+
+const DATA_LAYOUT: &str = "target datalayout = \"";
+/// The widths that `llc --nvptx-short-ptr` expects, for address spaces 3, 4 and 5.
+const SHORT_POINTERS: &str = "-p3:32:32-p4:32:32-p5:32:32";
 
 /// Rewrites the linked, not yet optimised module.
 pub fn rewrite(ir: &str) -> Result<String> {
@@ -166,9 +172,21 @@ fn rewrite_line(line: &str, globals: &Globals) -> Result<Option<String>> {
         Ok(Some(rewrite_declaration(line)?))
     } else if line.starts_with(' ') {
         rewrite_instruction(line, globals)
+    } else if let Some(layout) = line.strip_prefix(DATA_LAYOUT) {
+        shorten_pointers(layout).map(Some)
     } else {
         Ok(Some(line.to_owned()))
     }
+}
+
+fn shorten_pointers(layout: &str) -> Result<String> {
+    let rest = layout
+        .strip_prefix('e')
+        .context("a data layout that is not little-endian")?;
+    if rest.contains("-p3:") {
+        bail!("a data layout that already says how wide shared-memory pointers are");
+    }
+    Ok(format!("{DATA_LAYOUT}e{SHORT_POINTERS}{rest}"))
 }
 
 fn rewrite_global(line: &str, globals: &Globals) -> Result<Option<String>> {
@@ -369,6 +387,14 @@ mod tests {
     #[test]
     fn invoked_asm_is_an_error() {
         assert!(mark_convergent(r#"  invoke void asm sideeffect "x", "~{memory}"()"#).is_err());
+    }
+
+    #[test]
+    fn pointers_to_shared_memory_are_short() {
+        assert_eq!(
+            rewrite("target datalayout = \"e-p6:32:32-i64:64\"\n").unwrap(),
+            "target datalayout = \"e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-i64:64\"\n"
+        );
     }
 
     #[test]
