@@ -6,10 +6,12 @@
 //! | [`link`] | the link stage: LLVM bitcode of a kernel crate → PTX |
 //! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
 //! | [`inspect`] | reads and compares PTX and SASS |
+//! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 
 pub mod build;
 pub mod driver;
 pub mod inspect;
 pub mod link;
+pub mod parity;
 pub mod toolchain;

@@ -1,0 +1,3 @@
+//! Every form of `cuda::ptx` against its twin in Rust.
+
+pub mod headers;
