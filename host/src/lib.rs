@@ -10,6 +10,7 @@
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 
 pub mod build;
+pub mod demo;
 pub mod driver;
 pub mod inspect;
 pub mod link;

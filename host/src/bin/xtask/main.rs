@@ -1,5 +1,7 @@
 //! `cargo xtask`: the project's commands.
 
+mod test;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,6 +38,8 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Runs everything that CI checks.
+    Test,
 }
 
 fn main() -> ExitCode {
@@ -66,5 +70,6 @@ fn run(command: Command) -> Result<()> {
             }
             build::build(&kernels, &out)
         }
+        Command::Test => test::run(),
     }
 }

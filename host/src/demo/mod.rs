@@ -1,0 +1,13 @@
+//! The main job: the guide's kernels in Rust and in C++, built, compared, and run where there is a
+//! GPU.
+//!
+//! Comparing needs the compilers ([`Images::build`], [`compare`]); running needs a GPU and the
+//! images. The two halves meet in a [`Report`], also when they happen on different machines.
+
+mod compare;
+mod images;
+mod report;
+
+pub use compare::{Comparison, Verdict, compare};
+pub use images::Images;
+pub use report::{GpuResult, Report, Row};

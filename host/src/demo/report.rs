@@ -1,0 +1,123 @@
+//! What a demonstration found: the JSON of `demo --json`, and the table.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use super::compare::{Comparison, Verdict};
+use crate::toolchain::SetupReport;
+
+/// How a kernel did on the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuResult {
+    /// Every case was right in both languages.
+    Ok,
+    /// A case was wrong, hung or faulted.
+    Failed,
+    /// It did not run.
+    Skipped,
+}
+
+/// One kernel.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The kernel's name.
+    pub name: String,
+    /// The set of mirrored PTX instructions.
+    pub ptx: Verdict,
+    /// The set of SASS opcodes.
+    pub sass: Verdict,
+    /// SASS instructions: Rust, C++.
+    pub sass_insns: [usize; 2],
+    /// The launches.
+    pub gpu: GpuResult,
+    /// What differs, failed or did not run, and why; empty if there is nothing to say.
+    pub reason: String,
+}
+
+impl Row {
+    /// Joins what was compared with what was run.
+    #[must_use]
+    pub fn new(comparison: Comparison, gpu: GpuResult, gpu_reason: &str) -> Self {
+        let mut reasons = comparison.remarks;
+        if !gpu_reason.is_empty() {
+            reasons.push(gpu_reason.to_owned());
+        }
+        Self {
+            name: comparison.name,
+            ptx: comparison.ptx,
+            sass: comparison.sass,
+            sass_insns: comparison.sass_insns,
+            gpu,
+            reason: reasons.join("; "),
+        }
+    }
+
+    /// The same instructions, and nothing wrong on the GPU. Whole kernels may differ in SASS: the
+    /// compilers schedule and unroll differently.
+    fn holds(&self) -> bool {
+        self.ptx == Verdict::Equal && self.gpu != GpuResult::Failed
+    }
+}
+
+/// The whole demonstration.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The GPU's name, if there is one.
+    pub gpu: Option<String>,
+    /// The tools that built the kernels.
+    pub toolchain: SetupReport,
+    /// One row a kernel.
+    pub kernels: Vec<Row>,
+}
+
+impl Report {
+    /// Whether every row holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.kernels.iter().all(Row::holds)
+    }
+
+    /// The table, with what was not run and why below it.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::UTF8_FULL_CONDENSED);
+        table.set_header([
+            "kernel",
+            "PTX",
+            "SASS",
+            "SASS instructions\nRust / C++",
+            "GPU",
+        ]);
+        for row in &self.kernels {
+            let [rust, cpp] = row.sass_insns;
+            table.add_row([
+                row.name.clone(),
+                row.ptx.as_str().to_owned(),
+                row.sass.as_str().to_owned(),
+                format!("{rust} / {cpp}"),
+                format!("{:?}", row.gpu).to_lowercase(),
+            ]);
+        }
+        let mut text = format!("{table}\n");
+        for row in self.kernels.iter().filter(|row| !row.reason.is_empty()) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {}", row.name, row.reason);
+        }
+        text
+    }
+
+    /// Writes the JSON.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_json(&self, path: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self)? + "\n";
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
