@@ -91,7 +91,7 @@ static void fill(Entry *slot, Entry function) {
 }
 
 static void load_once(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver)
         snprintf(why_not_loaded, sizeof why_not_loaded, "no NVIDIA driver: %s", dlerror());
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
