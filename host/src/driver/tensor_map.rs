@@ -1,0 +1,526 @@
+//! Tensor maps: what the bulk tensor copies of sm_90 know of a tensor in global memory.
+
+use std::ffi::c_void;
+
+use cust::memory::{DeviceCopy, DevicePointer};
+
+use super::api::call;
+use super::error::code;
+use super::{Driver, DriverError};
+
+/// An encoded tensor map (`CUtensorMap`): 128 bytes that only the driver and the GPU read.
+///
+/// It goes to a kernel by value as a grid-constant parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(128))]
+pub struct TensorMap(pub [u64; 16]);
+
+/// The type of an element.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum DataType {
+    U8 = 0,
+    U16 = 1,
+    U32 = 2,
+    I32 = 3,
+    U64 = 4,
+    I64 = 5,
+    F16 = 6,
+    F32 = 7,
+    F64 = 8,
+    Bf16 = 9,
+    /// f32 whose subnormals become zero.
+    F32Ftz = 10,
+    Tf32 = 11,
+    /// tf32 whose subnormals become zero.
+    Tf32Ftz = 12,
+}
+
+impl DataType {
+    /// The size of an element, in bytes.
+    pub fn bytes(self) -> u64 {
+        use DataType::*;
+        match self {
+            U8 => 1,
+            U16 | F16 | Bf16 => 2,
+            U32 | I32 | F32 | F32Ftz | Tf32 | Tf32Ftz => 4,
+            U64 | I64 | F64 => 8,
+        }
+    }
+
+    fn is_float(self) -> bool {
+        self as u32 >= DataType::F16 as u32
+    }
+}
+
+/// How channels are interleaved in global memory.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Interleave {
+    #[default]
+    None = 0,
+    Bytes16 = 1,
+    Bytes32 = 2,
+}
+
+/// How 16-byte chunks are permuted in shared memory; the number is the span of the pattern in bytes.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Swizzle {
+    #[default]
+    None = 0,
+    Bytes32 = 1,
+    Bytes64 = 2,
+    Bytes128 = 3,
+}
+
+impl Swizzle {
+    /// The widest row of a box in shared memory, in bytes.
+    fn span(self) -> Option<u64> {
+        match self {
+            Swizzle::None => None,
+            Swizzle::Bytes32 => Some(32),
+            Swizzle::Bytes64 => Some(64),
+            Swizzle::Bytes128 => Some(128),
+        }
+    }
+}
+
+/// The size to which the L2 cache widens a read.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum L2Promotion {
+    #[default]
+    None = 0,
+    Bytes64 = 1,
+    Bytes128 = 2,
+    Bytes256 = 3,
+}
+
+/// What a load gives for elements outside the tensor.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OutOfBounds {
+    #[default]
+    Zero = 0,
+    /// A special NaN that multiplies to zero in matrix instructions; floating-point types only.
+    Nan = 1,
+}
+
+/// Describes a tensor and the part that one copy moves. Dimensions are innermost first.
+#[derive(Clone, Debug)]
+pub struct TensorMapBuilder {
+    data_type: DataType,
+    address: u64,
+    dims: Vec<u64>,
+    strides: Vec<u64>,
+    element_strides: Vec<u32>,
+    part: Part,
+    interleave: Interleave,
+    swizzle: Swizzle,
+    l2_promotion: L2Promotion,
+    out_of_bounds: OutOfBounds,
+}
+
+/// What one copy moves.
+#[derive(Clone, Debug)]
+enum Part {
+    Tiled {
+        box_dims: Vec<u32>,
+    },
+    Im2col {
+        lower: Vec<i32>,
+        upper: Vec<i32>,
+        channels_per_pixel: u32,
+        pixels_per_column: u32,
+    },
+}
+
+impl TensorMapBuilder {
+    /// A packed tensor of `dims` elements at `address`, copied in boxes of `box_dims` elements.
+    pub fn tiled<T: DeviceCopy>(
+        data_type: DataType,
+        address: DevicePointer<T>,
+        dims: &[u64],
+        box_dims: &[u32],
+    ) -> TensorMapBuilder {
+        let box_dims = box_dims.to_vec();
+        TensorMapBuilder::new(data_type, address.as_raw(), dims, Part::Tiled { box_dims })
+    }
+
+    /// A packed tensor of `dims` elements (C, W, H, D, N without the absent ones), copied in columns.
+    ///
+    /// `lower` and `upper` are the corners of the bounding box, as offsets in pixels from those of
+    /// the tensor, in the order of the spatial dimensions of `cuTensorMapEncodeIm2col`.
+    pub fn im2col<T: DeviceCopy>(
+        data_type: DataType,
+        address: DevicePointer<T>,
+        dims: &[u64],
+        (lower, upper): (&[i32], &[i32]),
+        channels_per_pixel: u32,
+        pixels_per_column: u32,
+    ) -> TensorMapBuilder {
+        let part = Part::Im2col {
+            lower: lower.to_vec(),
+            upper: upper.to_vec(),
+            channels_per_pixel,
+            pixels_per_column,
+        };
+        TensorMapBuilder::new(data_type, address.as_raw(), dims, part)
+    }
+
+    fn new(data_type: DataType, address: u64, dims: &[u64], part: Part) -> TensorMapBuilder {
+        let packed = dims.iter().scan(data_type.bytes(), |stride, dim| {
+            *stride = stride.saturating_mul(*dim);
+            Some(*stride)
+        });
+        TensorMapBuilder {
+            data_type,
+            address,
+            strides: packed.take(dims.len().saturating_sub(1)).collect(),
+            dims: dims.to_vec(),
+            element_strides: vec![1; dims.len()],
+            part,
+            interleave: Interleave::default(),
+            swizzle: Swizzle::default(),
+            l2_promotion: L2Promotion::default(),
+            out_of_bounds: OutOfBounds::default(),
+        }
+    }
+
+    /// The distance in bytes between neighbours in each dimension but the innermost.
+    pub fn strides(mut self, bytes: &[u64]) -> TensorMapBuilder {
+        self.strides = bytes.to_vec();
+        self
+    }
+
+    /// Every so many elements of each dimension are copied.
+    pub fn element_strides(mut self, elements: &[u32]) -> TensorMapBuilder {
+        self.element_strides = elements.to_vec();
+        self
+    }
+
+    /// The interleaved layout in global memory.
+    pub fn interleave(mut self, interleave: Interleave) -> TensorMapBuilder {
+        self.interleave = interleave;
+        self
+    }
+
+    /// The swizzle in shared memory.
+    pub fn swizzle(mut self, swizzle: Swizzle) -> TensorMapBuilder {
+        self.swizzle = swizzle;
+        self
+    }
+
+    /// The size to which the L2 cache widens a read.
+    pub fn l2_promotion(mut self, promotion: L2Promotion) -> TensorMapBuilder {
+        self.l2_promotion = promotion;
+        self
+    }
+
+    /// What a load gives for elements outside the tensor.
+    pub fn out_of_bounds(mut self, fill: OutOfBounds) -> TensorMapBuilder {
+        self.out_of_bounds = fill;
+        self
+    }
+
+    /// Has the driver encode the map; a rule that is broken is named.
+    pub fn encode(&self, driver: &Driver) -> Result<TensorMap, DriverError> {
+        let call = match self.part {
+            Part::Tiled { .. } => "cuTensorMapEncodeTiled",
+            Part::Im2col { .. } => "cuTensorMapEncodeIm2col",
+        };
+        self.check().map_err(|rule| {
+            driver
+                .api
+                .error(call, code::INVALID_VALUE)
+                .with_detail(rule)
+        })?;
+        let mut map = TensorMap([0; 16]);
+        let out = (&raw mut map).cast::<c_void>();
+        let (data_type, rank) = (self.data_type as u32, self.dims.len() as u32);
+        let (interleave, swizzle) = (self.interleave as u32, self.swizzle as u32);
+        let (promotion, fill) = (self.l2_promotion as u32, self.out_of_bounds as u32);
+        let (dims, strides) = (self.dims.as_ptr(), self.strides.as_ptr());
+        let steps = self.element_strides.as_ptr();
+        match &self.part {
+            Part::Tiled { box_dims } => call!(
+                driver.api,
+                cuTensorMapEncodeTiled(
+                    out,
+                    data_type,
+                    rank,
+                    self.address,
+                    dims,
+                    strides,
+                    box_dims.as_ptr(),
+                    steps,
+                    interleave,
+                    swizzle,
+                    promotion,
+                    fill,
+                )
+            ),
+            Part::Im2col {
+                lower,
+                upper,
+                channels_per_pixel,
+                pixels_per_column,
+            } => call!(
+                driver.api,
+                cuTensorMapEncodeIm2col(
+                    out,
+                    data_type,
+                    rank,
+                    self.address,
+                    dims,
+                    strides,
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    *channels_per_pixel,
+                    *pixels_per_column,
+                    steps,
+                    interleave,
+                    swizzle,
+                    promotion,
+                    fill,
+                )
+            ),
+        }?;
+        Ok(map)
+    }
+
+    /// The rules of cuda.h; the driver's own answer would be CUDA_ERROR_INVALID_VALUE without a word.
+    fn check(&self) -> Result<(), String> {
+        let rank = self.dims.len();
+        let interleaved = self.interleave != Interleave::None;
+        let im2col = matches!(self.part, Part::Im2col { .. });
+        let lowest = if interleaved || im2col { 3 } else { 1 };
+        rule((lowest..=5).contains(&rank), || {
+            format!("rank: expected {lowest} to 5, found {rank}")
+        })?;
+        length("strides", self.strides.len(), rank - 1)?;
+        length("element strides", self.element_strides.len(), rank)?;
+
+        let align = if self.interleave == Interleave::Bytes32 {
+            32
+        } else {
+            16
+        };
+        rule(self.address.is_multiple_of(align), || {
+            format!(
+                "address: expected a multiple of {align} bytes, found {:#x}",
+                self.address
+            )
+        })?;
+        each("dimensions", &self.dims, "1 to 2^31 elements", |dim| {
+            (1..=1 << 31).contains(&dim)
+        })?;
+        each(
+            "strides",
+            &self.strides,
+            &format!("multiples of {align} bytes below 2^40"),
+            |stride| stride.is_multiple_of(align) && stride < 1 << 40,
+        )?;
+        each("element strides", &self.element_strides, "1 to 8", |step| {
+            (1..=8).contains(&step)
+        })?;
+        rule(
+            self.out_of_bounds == OutOfBounds::Zero || self.data_type.is_float(),
+            || {
+                format!(
+                    "out-of-bounds fill: NaN wants a floating-point type, found {:?}",
+                    self.data_type
+                )
+            },
+        )?;
+        rule(
+            self.interleave != Interleave::Bytes32 || self.swizzle == Swizzle::Bytes32,
+            || {
+                format!(
+                    "swizzle: interleave of 32 bytes wants Bytes32, found {:?}",
+                    self.swizzle
+                )
+            },
+        )?;
+
+        let row = self.data_type.bytes() * u64::from(self.check_part(rank)?);
+        if interleaved {
+            return Ok(());
+        }
+        rule(im2col || row.is_multiple_of(16), || {
+            format!("row of a box: expected a multiple of 16 bytes, found {row}")
+        })?;
+        rule(self.swizzle.span().is_none_or(|span| row <= span), || {
+            format!(
+                "row of a box: expected no more bytes than swizzle {:?}, found {row}",
+                self.swizzle
+            )
+        })
+    }
+
+    /// Gives the elements of the innermost dimension of a box.
+    fn check_part(&self, rank: usize) -> Result<u32, String> {
+        match &self.part {
+            Part::Tiled { box_dims } => {
+                length("box dimensions", box_dims.len(), rank)?;
+                each("box dimensions", box_dims, "1 to 256 elements", |dim| {
+                    (1..=256).contains(&dim)
+                })?;
+                Ok(box_dims[0])
+            }
+            Part::Im2col {
+                lower,
+                upper,
+                channels_per_pixel,
+                pixels_per_column,
+            } => {
+                let limit = [1 << 15, 1 << 7, 1 << 4][rank - 3];
+                for (name, corner) in [("lower corner", lower), ("upper corner", upper)] {
+                    length(name, corner.len(), rank - 2)?;
+                    each(
+                        name,
+                        corner,
+                        &format!("{} to {}", -limit, limit - 1),
+                        |offset| (-limit..limit).contains(&offset),
+                    )?;
+                }
+                each(
+                    "channels per pixel",
+                    &[*channels_per_pixel],
+                    "1 to 256",
+                    |n| (1..=256).contains(&n),
+                )?;
+                each(
+                    "pixels per column",
+                    &[*pixels_per_column],
+                    "1 to 1024",
+                    |n| (1..=1024).contains(&n),
+                )?;
+                Ok(*channels_per_pixel)
+            }
+        }
+    }
+}
+
+fn rule(holds: bool, broken: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(broken()) }
+}
+
+fn length(name: &str, found: usize, expected: usize) -> Result<(), String> {
+    rule(found == expected, || {
+        format!("{name}: expected {expected} of them, found {found}")
+    })
+}
+
+fn each<T: Copy + std::fmt::Debug>(
+    name: &str,
+    values: &[T],
+    expected: &str,
+    holds: impl Fn(T) -> bool,
+) -> Result<(), String> {
+    rule(values.iter().all(|value| holds(*value)), || {
+        format!("{name}: expected {expected}, found {values:?}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix() -> TensorMapBuilder {
+        let address = DevicePointer::<f32>::from_raw(0x1000);
+        TensorMapBuilder::tiled(DataType::F32, address, &[64, 32], &[32, 8])
+    }
+
+    fn broken(builder: TensorMapBuilder) -> String {
+        builder.check().expect_err("a rule is broken")
+    }
+
+    #[test]
+    fn a_packed_tensor_has_the_strides_of_its_rows() {
+        assert_eq!(matrix().strides, [256]);
+        assert_eq!(matrix().check(), Ok(()));
+        assert_eq!(matrix().swizzle(Swizzle::Bytes128).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_broken_rule_is_named() {
+        let odd = DevicePointer::<f32>::from_raw(0x1008);
+        for (builder, expected) in [
+            (
+                matrix().strides(&[100]),
+                "strides: expected multiples of 16 bytes below 2^40, found [100]",
+            ),
+            (
+                matrix().strides(&[]),
+                "strides: expected 1 of them, found 0",
+            ),
+            (
+                matrix().element_strides(&[1, 9]),
+                "element strides: expected 1 to 8, found [1, 9]",
+            ),
+            (
+                matrix().swizzle(Swizzle::Bytes64),
+                "row of a box: expected no more bytes than swizzle Bytes64, found 128",
+            ),
+            (
+                matrix().interleave(Interleave::Bytes16),
+                "rank: expected 3 to 5, found 2",
+            ),
+            (
+                TensorMapBuilder::tiled(DataType::F32, odd, &[64], &[32]),
+                "address: expected a multiple of 16 bytes, found 0x1008",
+            ),
+            (
+                TensorMapBuilder::tiled(
+                    DataType::U8,
+                    DevicePointer::<u8>::from_raw(0),
+                    &[64],
+                    &[257],
+                ),
+                "box dimensions: expected 1 to 256 elements, found [257]",
+            ),
+            (
+                TensorMapBuilder::tiled(
+                    DataType::U8,
+                    DevicePointer::<u8>::from_raw(0),
+                    &[64],
+                    &[24],
+                ),
+                "row of a box: expected a multiple of 16 bytes, found 24",
+            ),
+            (
+                TensorMapBuilder::tiled(
+                    DataType::U8,
+                    DevicePointer::<u8>::from_raw(0),
+                    &[64],
+                    &[16],
+                )
+                .out_of_bounds(OutOfBounds::Nan),
+                "out-of-bounds fill: NaN wants a floating-point type, found U8",
+            ),
+        ] {
+            assert_eq!(broken(builder), expected);
+        }
+    }
+
+    #[test]
+    fn corners_of_im2col_are_bounded_by_rank() {
+        let address = DevicePointer::<u16>::from_raw(0x1000);
+        let map = |corner: i32| {
+            let corners = (&[corner, 0][..], &[0, 0][..]);
+            TensorMapBuilder::im2col(DataType::F16, address, &[64, 16, 16, 2], corners, 64, 32)
+        };
+        assert_eq!(map(-128).check(), Ok(()));
+        assert_eq!(
+            broken(map(-129)),
+            "lower corner: expected -128 to 127, found [-129, 0]"
+        );
+    }
+}
