@@ -23,9 +23,12 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A kernel that may hang or fault runs in a child process under a time limit: [`isolate`].
 
 mod api;
 mod error;
+pub mod isolate;
 mod launch;
 mod memory;
 mod module;
