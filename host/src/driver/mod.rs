@@ -5,7 +5,14 @@
 //! `dlsym`, and every error carries the driver's own name and text for its code.
 //!
 //! A program that uses this module links and starts without NVIDIA's driver: see
-//! `libcuda/entries.c` and [`Driver::open`].
+//! `libcuda/entries.c` and [`Driver::open`]. cust's build script asks for a CUDA installation all
+//! the same; a crate outside this workspace that has none names any folder that holds a `lib64/`,
+//! with this in its `.cargo/config.toml`:
+//!
+//! ```toml
+//! [env]
+//! CUDA_LIBRARY_PATH = "/usr"
+//! ```
 //!
 //! ```no_run
 //! use cuda_ptx_host::driver::{Arguments, Driver, Launch};
