@@ -1,5 +1,5 @@
-//! The driver module on a GPU of compute capability 9.0 or newer. Elsewhere each test says that it
-//! is skipped, and passes.
+//! The driver module on a GPU of compute capability 9.0 or newer: `cargo xtask test` includes these
+//! tests where there is a GPU, and the bundle carries them to one.
 
 use std::time::Duration;
 
@@ -16,8 +16,6 @@ const KERNELS: &str = include_str!("gpu.ptx");
 
 #[derive(Serialize, Deserialize)]
 enum Job {
-    /// Whether there is a GPU for these tests; the answer is why not, or empty.
-    Probe,
     Scale,
     Spin,
     Poke(u64),
@@ -43,32 +41,8 @@ fn run(job: Job, limit: Duration) -> Result<String, ChildFailure> {
         .run(&job, limit)
 }
 
-/// Whether to skip the test, which it says.
-fn skip() -> bool {
-    let reason = match run(Job::Probe, AMPLE) {
-        Ok(reason) => reason,
-        Err(failure) => panic!("{failure}"),
-    };
-    if !reason.is_empty() {
-        eprintln!("skipped: {reason}");
-    }
-    !reason.is_empty()
-}
-
 fn perform(job: Job) -> Result<String> {
-    let driver = match Driver::open() {
-        Err(error) if matches!(job, Job::Probe) && error.is_absence() => {
-            return Ok(error.to_string());
-        }
-        driver => driver?,
-    };
-    let capability = driver.compute_capability()?;
-    if matches!(job, Job::Probe) {
-        return Ok(match capability.major {
-            9.. => String::new(),
-            _ => format!("expected compute capability 9.0 or newer, found {capability}"),
-        });
-    }
+    let driver = Driver::open()?;
     if let Job::Load(ptx) = job {
         driver.load(ptx.as_bytes())?;
         return Ok(String::new());
@@ -80,7 +54,7 @@ fn perform(job: Job) -> Result<String> {
         Ok(unsafe { kernel.time_launch(&launch, arguments)? })
     };
     match job {
-        Job::Probe | Job::Load(_) => unreachable!("answered above"),
+        Job::Load(_) => unreachable!("answered above"),
         Job::Scale => {
             let data: Vec<f32> = (0..1000u16).map(f32::from).collect();
             let x = driver.upload(&data)?;
@@ -151,27 +125,22 @@ fn driver_failure(job: Job) -> (String, String) {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_kernel_computes_and_is_timed() {
-    if !skip() {
-        assert_eq!(run(Job::Scale, AMPLE).unwrap(), "true true true");
-    }
+    assert_eq!(run(Job::Scale, AMPLE).unwrap(), "true true true");
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_kernel_that_hangs_is_killed_and_the_next_one_runs() {
-    if skip() {
-        return;
-    }
     let failure = run(Job::Spin, Duration::from_secs(10)).unwrap_err();
     assert!(matches!(failure, ChildFailure::Hung { .. }), "{failure}");
     assert_eq!(run(Job::Scale, AMPLE).unwrap(), "true true true");
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_kernel_that_faults_is_named_and_the_next_one_runs() {
-    if skip() {
-        return;
-    }
     assert_eq!(
         driver_failure(Job::Poke(16)).0,
         "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -184,17 +153,14 @@ fn a_kernel_that_faults_is_named_and_the_next_one_runs() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_cluster_is_launched() {
-    if !skip() {
-        assert_eq!(run(Job::Cluster, AMPLE).unwrap(), "[2, 2, 2, 2]");
-    }
+    assert_eq!(run(Job::Cluster, AMPLE).unwrap(), "[2, 2, 2, 2]");
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn dynamic_shared_memory_goes_beyond_48_kib_up_to_the_limit() {
-    if skip() {
-        return;
-    }
     assert_eq!(run(Job::LastWord(100 << 10), AMPLE).unwrap(), "[42]");
     let (_, message) = driver_failure(Job::LastWord(1 << 20));
     assert!(
@@ -204,28 +170,24 @@ fn dynamic_shared_memory_goes_beyond_48_kib_up_to_the_limit() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_tensor_map_reaches_the_kernel() {
-    if !skip() {
-        assert_eq!(run(Job::Tile, AMPLE).unwrap(), "true");
-    }
+    assert_eq!(run(Job::Tile, AMPLE).unwrap(), "true");
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn arguments_that_do_not_fit_are_refused() {
-    if !skip() {
-        let (_, message) = driver_failure(Job::TooManyArguments);
-        assert!(
-            message.contains("takes parameters of [8] bytes, given are [8, 4] bytes"),
-            "{message}"
-        );
-    }
+    let (_, message) = driver_failure(Job::TooManyArguments);
+    assert!(
+        message.contains("takes parameters of [8] bytes, given are [8, 4] bytes"),
+        "{message}"
+    );
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn bad_ptx_is_explained() {
-    if skip() {
-        return;
-    }
     let header = ".target sm_90\n.address_size 64\n";
     let load =
         |version, body| driver_failure(Job::Load(format!(".version {version}\n{header}{body}")));
@@ -244,13 +206,12 @@ fn bad_ptx_is_explained() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn out_of_memory_says_what_is_free() {
-    if !skip() {
-        let (name, message) = driver_failure(Job::Allocate(1 << 50));
-        assert_eq!(name, "CUDA_ERROR_OUT_OF_MEMORY");
-        assert!(
-            message.contains("1125899906842624 bytes asked for"),
-            "{message}"
-        );
-    }
+    let (name, message) = driver_failure(Job::Allocate(1 << 50));
+    assert_eq!(name, "CUDA_ERROR_OUT_OF_MEMORY");
+    assert!(
+        message.contains("1125899906842624 bytes asked for"),
+        "{message}"
+    );
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use cuda_ptx_host::driver::Driver;
 use cuda_ptx_host::toolchain;
 
 /// One thing that must hold: a cargo command of the workspace.
@@ -12,6 +13,8 @@ struct Step {
     what: &'static str,
     arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
+    /// Whether some of its tests are ignored without a GPU.
+    needs_gpu: bool,
 }
 
 const STEPS: [Step; 7] = [
@@ -19,6 +22,7 @@ const STEPS: [Step; 7] = [
         what: "the sources are formatted",
         arguments: &["fmt", "--all", "--check"],
         environment: &[],
+        needs_gpu: false,
     },
     Step {
         what: "the device crate builds for the host without warnings",
@@ -31,6 +35,7 @@ const STEPS: [Step; 7] = [
             "-Dwarnings",
         ],
         environment: &[],
+        needs_gpu: false,
     },
     Step {
         what: "the harness builds without warnings",
@@ -43,26 +48,31 @@ const STEPS: [Step; 7] = [
             "-Dwarnings",
         ],
         environment: &[],
+        needs_gpu: false,
     },
     Step {
         what: "the documentation builds without warnings",
         arguments: &["doc", "--workspace", "--no-deps"],
         environment: &[("RUSTDOCFLAGS", "-Dwarnings")],
+        needs_gpu: false,
     },
     Step {
         what: "the device crate's tests pass",
         arguments: &["test", "--package", "cuda-ptx"],
         environment: &[],
+        needs_gpu: false,
     },
     Step {
         what: "the harness's tests pass",
         arguments: &["test", "--package", "cuda-ptx-host", "--no-fail-fast"],
         environment: &[],
+        needs_gpu: true,
     },
     Step {
         what: "the demonstration holds",
         arguments: &["xtask", "demo"],
         environment: &[],
+        needs_gpu: false,
     },
 ];
 
@@ -104,9 +114,14 @@ pub fn run() -> Result<()> {
 
     let mut total = Count::default();
     let mut broken = Vec::new();
+    // Tests that need a GPU are `#[ignore]`d: counted and named where there is none.
+    let gpu = Driver::open().map(|_| ());
+    if let Err(reason) = &gpu {
+        eprintln!("tests that need a GPU do not run: {reason}");
+    }
     for step in &STEPS {
         eprintln!("== {} (cargo {})", step.what, step.arguments.join(" "));
-        let (success, tests) = step.run()?;
+        let (success, tests) = step.run(gpu.is_ok())?;
         total.add(tests);
         // A step is a test of its own; one that failed by a counted test is not counted twice.
         match success {
@@ -133,10 +148,15 @@ pub fn run() -> Result<()> {
 
 impl Step {
     /// Runs the step, passing its output on; also tells what `cargo test` counted.
-    fn run(&self) -> Result<(bool, Count)> {
+    fn run(&self, gpu: bool) -> Result<(bool, Count)> {
         let cargo = std::env::var_os("CARGO");
         let mut child = Command::new(cargo.as_deref().unwrap_or(OsStr::new("cargo")))
             .args(self.arguments)
+            .args(if gpu && self.needs_gpu {
+                &["--", "--include-ignored"][..]
+            } else {
+                &[]
+            })
             .envs(self.environment.iter().copied())
             .current_dir(toolchain::workspace_root())
             .stdout(Stdio::piped())
