@@ -8,6 +8,9 @@
 //! | where | what |
 //! |---|---|
 //! | the crate root | every instruction and every tag (`sem_release`, `scope_cluster`, …) |
+//! | [`mbarrier`], [`fence`](mod@fence), [`cp_async_bulk`](mod@cp_async_bulk), … | the instructions of one family, and how they work together |
+//! | [`tags`], [`immediate`] | tags and immediate operands |
+//! | [`target`] | what a build target must have for an instruction |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
 //! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
 //! | [`address`] | generic pointers to state-space addresses |
@@ -30,8 +33,25 @@ compile_error!(
 );
 
 pub mod address;
+mod asm;
+pub mod immediate;
 pub mod kernel;
+mod names;
+mod sealed;
 pub mod shared;
+pub mod tags;
+pub mod target;
 
+pub mod barrier_cluster;
+pub mod cluster;
+pub mod cp_async_bulk;
+pub mod fence;
+pub mod mbarrier;
+pub mod sreg;
+pub mod warp;
+
+pub use immediate::n32;
 pub use kernel::{GridConstant, TensorMap};
+pub use names::*;
 pub use shared::{DynamicShared, Shared};
+pub use tags::*;

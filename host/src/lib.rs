@@ -2,6 +2,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`spec`] | the instruction forms, read from `spec/` |
+//! | [`generate`] | writes the device crate's functions, tags and documents from them |
 //! | [`toolchain`] | finds or installs the CUDA tools and the device toolchain |
 //! | [`link`] | the link stage: LLVM bitcode of a kernel crate → PTX |
 //! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
@@ -12,7 +14,9 @@
 pub mod build;
 pub mod demo;
 pub mod driver;
+pub mod generate;
 pub mod inspect;
 pub mod link;
 pub mod parity;
+pub mod spec;
 pub mod toolchain;

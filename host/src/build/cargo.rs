@@ -93,6 +93,11 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
     ];
     // What this build may use, also where rustc has no target feature for it.
     flags.extend(
+        crate::spec::included_architectures(&kernels.arch.to_string())
+            .iter()
+            .map(|name| format!("--cfg=cuda_ptx_sm=\"{name}\"")),
+    );
+    flags.extend(
         kernels
             .isa
             .and_older()

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
-use cuda_ptx_host::link;
+use cuda_ptx_host::{generate, link};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
 #[derive(Parser)]
@@ -37,6 +37,12 @@ enum Command {
         /// What to write; the ending, .ptx or .cubin, says which.
         #[arg(long)]
         out: PathBuf,
+    },
+    /// Writes the device crate's generated sources from `spec/`.
+    Gen {
+        /// Write nothing; fail if a file would change.
+        #[arg(long)]
+        check: bool,
     },
     /// Runs everything that CI checks.
     Test,
@@ -70,6 +76,7 @@ fn run(command: Command) -> Result<()> {
             }
             build::build(&kernels, &out)
         }
+        Command::Gen { check } => generate::run(check),
         Command::Test => test::run(),
     }
 }
