@@ -86,18 +86,30 @@ impl KernelCrate {
     }
 }
 
-/// Assembles PTX with ptxas.
+/// Assembles PTX with ptxas; line tables and debug information in it are kept.
 ///
 /// # Errors
-/// If ptxas rejects it; its words are in the error.
+/// If the PTX cannot be read, or ptxas rejects it; its words are in the error.
 pub fn cubin(ptx: &Path, arch: Arch, out: impl AsRef<Path>) -> Result<()> {
+    let text =
+        std::fs::read_to_string(ptx).with_context(|| format!("cannot read {}", ptx.display()))?;
     let mut command = Command::new(&toolchain::cuda()?.ptxas);
     command
         .arg(format!("-arch={arch}"))
+        .args(debug_option(&text))
         .arg(ptx)
         .arg("-o")
         .arg(out.as_ref());
     run(&mut command).with_context(|| format!("ptxas rejects {} for {arch}", ptx.display()))
+}
+
+fn debug_option(ptx: &str) -> Option<&'static str> {
+    let target = ptx.lines().find(|line| line.starts_with(".target "))?;
+    if target.ends_with(", debug") {
+        Some("-g")
+    } else {
+        ptx.contains("\t.loc\t").then_some("-lineinfo")
+    }
 }
 
 /// Builds what `out`'s ending names, `.ptx` or `.cubin`.

@@ -110,7 +110,10 @@ impl Stage<'_> {
         let inferred = self.opt("inferred", &folded, INFER_ADDRESS_SPACES)?;
         let ptx = self.compile(&inferred)?;
         ptx::check(&ptx)?;
-        Ok(ptx)
+        Ok(match self.arguments.opt_level {
+            '0' => ptx,
+            _ => ptx::keep_line_tables_only(&ptx),
+        })
     }
 
     /// All objects and libraries as one module, without what the exported kernels do not need.
@@ -131,7 +134,7 @@ impl Stage<'_> {
         keep.push(&exported);
         let mut command = Command::new(&self.tools.opt);
         command
-            .args(["-S", "--strip-debug", "--passes=internalize,globaldce"])
+            .args(["-S", "--passes=internalize,globaldce"])
             .arg(keep)
             .arg(&linked)
             .arg("-o")

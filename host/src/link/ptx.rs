@@ -27,6 +27,17 @@ pub fn check(ptx: &str) -> Result<()> {
     Ok(())
 }
 
+/// Removes the `debug` flag that LLVM sets on `.target` for a module with line tables: it makes ptxas
+/// keep every variable alive, while line tables alone cost nothing.
+pub fn keep_line_tables_only(ptx: &str) -> String {
+    ptx.split_inclusive('\n')
+        .map(|line| match line.strip_suffix(", debug\n") {
+            Some(target) if target.starts_with(".target ") => format!("{target}\n"),
+            _ => line.to_owned(),
+        })
+        .collect()
+}
+
 /// Raises `.version` to `major.minor` if it is lower; LLVM does not know the newest ones.
 pub fn raise_version(ptx: &str, (major, minor): (u32, u32)) -> String {
     let mut out = String::with_capacity(ptx.len());
@@ -116,6 +127,15 @@ mod tests {
         let error = check(ptx).unwrap_err().to_string();
         assert!(error.contains("table") && error.contains(" A,"), "{error}");
         assert!(check(&ptx.replace("generic(A)", "generic(AA)")).is_ok());
+    }
+
+    #[test]
+    fn the_debug_flag_goes_and_line_tables_stay() {
+        let ptx = ".target sm_90a, debug\n.loc 1 2 3\n// x, debug\n";
+        assert_eq!(
+            keep_line_tables_only(ptx),
+            ".target sm_90a\n.loc 1 2 3\n// x, debug\n"
+        );
     }
 
     #[test]
