@@ -169,6 +169,13 @@ pub fn require_link_stage() {
     __cuda_ptx_was_linked_without_cuda_ptx_link();
 }
 
+/// The number of parameters, also of a kernel that has none.
+#[doc(hidden)]
+#[must_use]
+pub const fn count(parameters: &[&str]) -> usize {
+    parameters.len()
+}
+
 /// The bytes of a string, for [`Record::name`].
 #[doc(hidden)]
 #[must_use]
@@ -253,10 +260,10 @@ macro_rules! __kernel {
             #[unsafe(link_section = ".cuda_ptx.kernel")]
             static RECORD: $crate::kernel::Record<
                 { stringify!($name).len() },
-                { [$(stringify!($parameter)),*].len() },
+                { $crate::kernel::count(&[$(stringify!($parameter)),*]) },
             > = $crate::kernel::Record {
                 attributes: $($record)*,
-                parameter_count: [$(stringify!($parameter)),*].len() as u32,
+                parameter_count: $crate::kernel::count(&[$(stringify!($parameter)),*]) as u32,
                 grid_constants: [$(<$type as $crate::kernel::Parameter>::GRID_CONSTANT),*],
                 name: $crate::kernel::name_bytes(stringify!($name)),
             };
