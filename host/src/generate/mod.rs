@@ -4,6 +4,7 @@
 
 mod device;
 mod docs;
+pub mod kernels;
 mod support;
 
 use std::io::Write;
