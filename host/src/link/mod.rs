@@ -2,13 +2,14 @@
 //!
 //! rustc calls `cuda-ptx-link` as its linker, with bitcode that no LLVM pass has touched
 //! (`-Cno-prepopulate-passes`). The stage links it, rewrites what rustc cannot express
-//! ([`rewrite`]), and only then optimises:
+//! ([`rewrite`], [`convergence`]), and only then optimises:
 //!
 //! ```text
-//! llvm-link → opt (drop what is unused) → rewrite → opt -O → fold → opt (infer address spaces) → llc → check
+//! llvm-link → opt (drop what is unused) → rewrite, mark → opt -O → fold → opt (infer address spaces) → llc → check
 //! ```
 
 mod arguments;
+pub mod convergence;
 mod fold;
 mod ptx;
 mod record;
@@ -105,7 +106,16 @@ impl Stage<'_> {
     fn run(&self) -> Result<String> {
         let linked = self.link_bitcode()?;
         let rewritten = rewrite::rewrite(&linked)?;
-        let optimised = self.opt("optimised", &rewritten, &self.pipeline())?;
+        let marked = if convergence::is_marked() {
+            convergence::mark(&rewritten)?
+        } else {
+            eprintln!(
+                "{LINKER_NAME}: warning: {} is set: LLVM may duplicate and merge barriers in this code",
+                convergence::SWITCH
+            );
+            rewritten
+        };
+        let optimised = self.opt("optimised", &marked, &self.pipeline())?;
         let folded = fold::fold(&optimised)?;
         let inferred = self.opt("inferred", &folded, INFER_ADDRESS_SPACES)?;
         let ptx = self.compile(&inferred)?;

@@ -1,6 +1,5 @@
 //! The rewrite before optimisation: what rustc cannot say becomes what LLVM understands.
 //!
-//! - every inline-asm call site and every function becomes `convergent`;
 //! - pointers to shared, constant and local memory get the 32 bits that these spaces have, which
 //!   lets ptxas fold offsets into the instruction;
 //! - statics in the section `.shared` become globals of the shared state space, those in
@@ -249,7 +248,7 @@ fn rewrite_definition(line: &str, globals: &Globals) -> Result<String> {
     let record = globals.kernels.get(&name[1..]);
 
     let mut parameters = line[open + 1..close].to_owned();
-    let mut attributes = String::from(" convergent");
+    let mut attributes = String::new();
     if let Some(record) = record {
         if text::find(&line[..at], "ptx_kernel", 0).is_none() {
             bail!("`kernel!` names {name}, which is not a kernel");
@@ -309,85 +308,17 @@ fn rewrite_instruction(line: &str, globals: &Globals) -> Result<Option<String>> 
     if mentions_bypass_marker(line) {
         return Ok(None);
     }
-    let line = mark_convergent(line)?;
-    let replaced =
-        text::replace_globals(&line, |name| globals.shared.get(name).map(String::as_str));
-    Ok(Some(replaced.unwrap_or(line)))
+    let replaced = text::replace_globals(line, |name| globals.shared.get(name).map(String::as_str));
+    Ok(Some(replaced.unwrap_or_else(|| line.to_owned())))
 }
 
 fn mentions_bypass_marker(line: &str) -> bool {
     line.contains(BYPASS_MARKER)
 }
 
-/// Makes an inline-asm call site convergent: LLVM then neither duplicates it into the arms of a
-/// divergent branch nor merges, sinks or hoists it across one.
-fn mark_convergent(line: &str) -> Result<String> {
-    let Some(asm) = text::find(line, " asm ", 0) else {
-        return Ok(line.to_owned());
-    };
-    if text::find(&line[..asm], "call", 0).is_none() || text::find(line, "callbr ", 0).is_some() {
-        bail!("inline assembly in something other than a `call`");
-    }
-    // `asm [sideeffect] [alignstack] "template", "constraints"(arguments) attributes`
-    let open = constraints_end(line, asm).context("inline assembly that is not understood")?;
-    let close = text::closing(line, open).context("inline assembly without an end")?;
-    let (before, after) = line.split_at(close + 1);
-    Ok(format!("{before} convergent{after}"))
-}
-
-/// The index of the bracket that opens an inline-asm call's arguments.
-fn constraints_end(line: &str, asm: usize) -> Option<usize> {
-    let template = line[asm..].find('"')? + asm;
-    let template_end = line[template + 1..].find('"')? + template + 2;
-    let constraints = line[template_end..].strip_prefix(", \"")?;
-    let open = template_end + 3 + constraints.find('"')? + 1;
-    line[open..].starts_with('(').then_some(open)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn instruction(line: &str) -> String {
-        mark_convergent(line).unwrap()
-    }
-
-    #[test]
-    fn asm_calls_become_convergent() {
-        assert_eq!(
-            instruction(
-                r#"  call void asm sideeffect alignstack "bar.sync 0;", "~{memory}"(), !srcloc !5"#
-            ),
-            r#"  call void asm sideeffect alignstack "bar.sync 0;", "~{memory}"() convergent, !srcloc !5"#
-        );
-        assert_eq!(
-            instruction(
-                r#"  %7 = tail call i32 asm "mov.u32 ${0}, %tid.x;", "=&r"() #4, !srcloc !2"#
-            ),
-            r#"  %7 = tail call i32 asm "mov.u32 ${0}, %tid.x;", "=&r"() convergent #4, !srcloc !2"#
-        );
-        assert_eq!(
-            instruction(
-                r#"  call void asm sideeffect "a (\22x\22);\0A", "r,~{memory}"(i32 add (i32 1, i32 2)) #1"#
-            ),
-            r#"  call void asm sideeffect "a (\22x\22);\0A", "r,~{memory}"(i32 add (i32 1, i32 2)) convergent #1"#
-        );
-    }
-
-    #[test]
-    fn other_calls_are_left_alone() {
-        for line in [
-            "  call void @f(ptr @asm)",
-            "  store i32 1, ptr %asm, align 4",
-        ] {
-            assert_eq!(instruction(line), line);
-        }
-    }
-
-    #[test]
-    fn invoked_asm_is_an_error() {
-        assert!(mark_convergent(r#"  invoke void asm sideeffect "x", "~{memory}"()"#).is_err());
-    }
 
     #[test]
     fn pointers_to_shared_memory_are_short() {
@@ -486,7 +417,7 @@ mod tests {
         assert_eq!(
             rewrite(&ir).unwrap(),
             "define ptx_kernel void @k(ptr noalias noundef readonly byval([128 x i8]) align 64 \
-             \"nvvm.grid_constant\" %0, ptr noundef %1) unnamed_addr convergent \"nvvm.maxntid\"=\"256\" \
+             \"nvvm.grid_constant\" %0, ptr noundef %1) unnamed_addr \"nvvm.maxntid\"=\"256\" \
              \"nvvm.cluster_dim\"=\"2,1,1\" #1 {\n  ret void\n}\n"
         );
     }
