@@ -62,7 +62,10 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
     if !kernels.features.is_empty() {
         command.arg("--features").arg(kernels.features.join(","));
     }
-    command.arg("--").args(link_arguments()?);
+    command.arg("--").args(link_arguments(kernels)?);
+    if let Some(level) = kernels.opt_level {
+        command.arg(format!("-Copt-level={level}"));
+    }
     run(&mut command).with_context(|| {
         format!(
             "cannot build the kernel crate {}",
@@ -106,20 +109,28 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
     flags
 }
 
-/// Makes this very program the linker. The stamp changes with the program, so that cargo links
-/// again when the link stage is another.
-fn link_arguments() -> Result<[OsString; 2]> {
-    let program = std::env::current_exe().context("cannot find the running program")?;
+/// Makes this very program the linker, unless another is given. The stamp changes with the program,
+/// so that cargo links again when the link stage is another.
+fn link_arguments(kernels: &KernelCrate) -> Result<[OsString; 2]> {
+    let program = match &kernels.linker {
+        Some(program) => program.clone(),
+        None => std::env::current_exe().context("cannot find the running program")?,
+    };
     let modified = fs::metadata(&program)?
         .modified()?
         .duration_since(std::time::UNIX_EPOCH)?
         .as_nanos();
     let linker = crate::link::install(&program)?;
+    let marking = if crate::link::convergence::is_marked() {
+        ""
+    } else {
+        "-without-convergence"
+    };
     let mut flag = OsString::from("-Clinker=");
     flag.push(linker);
     Ok([
         flag,
-        format!("--cfg=cuda_ptx_link_stamp=\"{modified}\"").into(),
+        format!("--cfg=cuda_ptx_link_stamp=\"{modified}{marking}\"").into(),
     ])
 }
 

@@ -31,7 +31,9 @@ pub struct KernelCrate {
     arch: Arch,
     isa: Isa,
     profile: String,
+    opt_level: Option<char>,
     features: Vec<String>,
+    linker: Option<PathBuf>,
 }
 
 impl KernelCrate {
@@ -43,7 +45,9 @@ impl KernelCrate {
             arch,
             isa: Isa::RUSTC_NEWEST.max(arch.first_isa()),
             profile: "release".to_owned(),
+            opt_level: None,
             features: Vec::new(),
+            linker: None,
         }
     }
 
@@ -59,6 +63,22 @@ impl KernelCrate {
     #[must_use]
     pub fn profile(mut self, profile: impl Into<String>) -> Self {
         self.profile = profile.into();
+        self
+    }
+
+    /// The optimisation level of this crate (`0` to `3`, `s`, `z`) where it is not to be the
+    /// profile's; `core` and the other dependencies keep that, and are not built again.
+    #[must_use]
+    pub fn opt_level(mut self, level: char) -> Self {
+        self.opt_level = Some(level);
+        self
+    }
+
+    /// The `cuda-ptx-link` to link with, for a program that is not its own linker (see
+    /// [`link::run_as_linker`](crate::link::run_as_linker)).
+    #[must_use]
+    pub fn linker(mut self, program: impl Into<PathBuf>) -> Self {
+        self.linker = Some(program.into());
         self
     }
 
