@@ -9,12 +9,14 @@
 //! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
 //! | [`inspect`] | reads and compares PTX and SASS |
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
+//! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 
 pub mod build;
 pub mod demo;
 pub mod driver;
 pub mod generate;
+pub mod guide;
 pub mod inspect;
 pub mod link;
 pub mod parity;

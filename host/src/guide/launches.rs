@@ -1,0 +1,196 @@
+//! The launches of each case.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::check::{check, guarded, poisoned};
+use super::expect::{self, TILE_LEN};
+use super::{Job, Outcome, input, random, stream};
+use crate::driver::{Arguments, Driver, Function, Launch, Module};
+
+/// Blocks and threads: one warp, parts of warps, several blocks, and the largest block.
+const SHAPES: [(u32, u32); 7] = [
+    (1, 32),
+    (3, 33),
+    (2, 96),
+    (5, 256),
+    (2, 1000),
+    (7, 1024),
+    (300, 1024),
+];
+
+/// The kernel of a job, and what has been done with it.
+pub struct Session<'a> {
+    driver: &'a Driver,
+    kernel: Function<'a>,
+    /// What makes the inputs of this job others than those of any other.
+    seed: u64,
+    outcome: Outcome,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(driver: &'a Driver, module: &'a Module, job: &Job) -> Result<Self> {
+        Ok(Self {
+            driver,
+            kernel: module.function(job.case.name())?,
+            seed: random::hash(job.case as u64, job.language as u64),
+            outcome: Outcome {
+                launches: 0,
+                elements: 0,
+            },
+        })
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// A seed for the next launch.
+    fn next_seed(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_add(1);
+        self.seed
+    }
+
+    fn count(&mut self, elements: usize) {
+        self.outcome.launches += 1;
+        self.outcome.elements += elements as u64;
+    }
+
+    /// `init_barrier` and `track_kernel`.
+    pub fn exchange(&mut self) -> Result<()> {
+        for (grid, block) in SHAPES {
+            let data = random::integers(self.next_seed(), (grid * block) as usize);
+            let expected = expect::exchange(&data, block as usize);
+
+            let input = self.driver.upload(&data)?;
+            let output = poisoned(self.driver, data.len())?;
+            let arguments = Arguments::new().pointer(&input).pointer(&output);
+            let launch = Launch::new(grid, block);
+            // SAFETY: both buffers have an element for each thread.
+            unsafe { self.kernel.launch(&launch, &arguments)? };
+            check(&expected, &self.driver.download(&output)?)
+                .with_context(|| launch.to_string())?;
+            self.count(data.len());
+        }
+        Ok(())
+    }
+
+    pub fn split_arrive_wait(&mut self) -> Result<()> {
+        for (grid, block) in SHAPES {
+            for iterations in [1, 2, 3, 100] {
+                let data = random::integers(self.next_seed(), (grid * block) as usize);
+                let expected = expect::split_arrive_wait(iterations, &data, block as usize);
+
+                let output = guarded(self.driver, &data)?;
+                let arguments = Arguments::new().u32(iterations).pointer(&output);
+                let launch = Launch::new(grid, block);
+                // SAFETY: the buffer has an element for each thread.
+                unsafe { self.kernel.launch(&launch, &arguments)? };
+                check(&expected, &self.driver.download(&output)?)
+                    .with_context(|| format!("{iterations} iterations, {launch}"))?;
+                self.count(data.len());
+            }
+        }
+        Ok(())
+    }
+
+    pub fn early_exit(&mut self) -> Result<()> {
+        for (grid, block) in SHAPES {
+            for (iterations, last_exit) in [(1, 1), (5, 1), (40, 60)] {
+                let data = random::integers(self.next_seed(), (grid * block) as usize);
+                let leave_at = exits(self.next_seed(), grid, block, last_exit);
+                let expected = expect::early_exit(iterations, &leave_at, &data, block as usize);
+
+                let leave_at = self.driver.upload(&leave_at)?;
+                let output = guarded(self.driver, &data)?;
+                let arguments = Arguments::new()
+                    .u32(iterations)
+                    .pointer(&leave_at)
+                    .pointer(&output);
+                let launch = Launch::new(grid, block);
+                // SAFETY: both buffers have an element for each thread, and one of each block stays.
+                unsafe { self.kernel.launch(&launch, &arguments)? };
+                check(&expected, &self.driver.download(&output)?).with_context(|| {
+                    format!("{iterations} iterations, exits before {last_exit}, {launch}")
+                })?;
+                self.count(data.len());
+            }
+        }
+        Ok(())
+    }
+
+    pub fn track_bulk_copy(&mut self) -> Result<()> {
+        for len in [1, 3, 4, 5, 1023, 1024, 1025, 4099, (1 << 20) + 2] {
+            for block in [32, 96, 1000, 1024] {
+                let data = random::integers(self.next_seed(), len);
+                let expected = expect::reverse_tiles(&data);
+
+                let input = self.driver.upload(&data)?;
+                let output = poisoned(self.driver, len)?;
+                let arguments = Arguments::new()
+                    .u32(len as u32)
+                    .pointer(&input)
+                    .pointer(&output);
+                let launch = Launch::new(len.div_ceil(TILE_LEN) as u32, block);
+                // SAFETY: both buffers have `len` elements, and there is a block for each tile.
+                unsafe { self.kernel.launch(&launch, &arguments)? };
+                check(&expected, &self.driver.download(&output)?)
+                    .with_context(|| format!("{len} elements, {launch}"))?;
+                self.count(len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Small arrays of every awkward length, then the real one.
+    pub fn producer_consumer(&mut self, file: Option<&Path>) -> Result<()> {
+        for shape in stream::SMALL_SHAPES {
+            for len in stream::awkward_lengths(shape) {
+                let data = random::floats(self.next_seed(), len);
+                self.stream(&data, shape)?;
+            }
+        }
+        let data = input::load(self.driver, file, self.next_seed())?;
+        self.stream(&data, stream::full_shape(self.driver)?)
+    }
+
+    fn stream(&mut self, data: &[f32], shape: expect::StreamShape) -> Result<()> {
+        let stream = stream::Stream::new(self.driver, data, shape)?;
+        // SAFETY: the kernel is `producer_consumer`.
+        unsafe { self.kernel.launch(&stream.launch(), &stream.arguments())? };
+        stream
+            .check(data)
+            .with_context(|| format!("{} elements, {shape:?}", data.len()))?;
+        self.count(shape.grid as usize);
+        Ok(())
+    }
+}
+
+/// When each thread leaves: before `last_exit`, but one of each block never.
+fn exits(seed: u64, grid: u32, block: u32, last_exit: u64) -> Vec<u32> {
+    let mut exits: Vec<u32> = (0..u64::from(grid * block))
+        .map(|thread| (random::hash(seed, thread) % last_exit) as u32)
+        .collect();
+    for (number, block) in exits.chunks_mut(block as usize).enumerate() {
+        let stays = random::hash(!seed, number as u64) as usize % block.len();
+        block[stays] = u32::MAX;
+    }
+    exits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_each_block_exactly_one_thread_stays_for_ever() {
+        let exits = exits(5, 4, 33, 60);
+        assert_eq!(exits.len(), 4 * 33);
+        for block in exits.chunks(33) {
+            let stay = block.iter().filter(|exit| **exit == u32::MAX).count();
+            assert_eq!(stay, 1);
+            assert!(block.iter().all(|exit| *exit < 60 || *exit == u32::MAX));
+        }
+    }
+}
