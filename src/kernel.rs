@@ -281,6 +281,15 @@ macro_rules! __kernel {
     };
 }
 
+/// What [`panic_trap!`](crate::panic_trap!) does with a panic.
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[inline(always)]
+pub fn trap_on_panic() -> ! {
+    // SAFETY: `trap` ends the grid. Not `nomem`: what the thread stored before stays before.
+    unsafe { core::arch::asm!("trap;", options(noreturn, nostack)) }
+}
+
 /// Defines the crate's panic handler: a panic traps, which ends the whole grid with an error that
 /// the host sees at its next synchronisation.
 #[macro_export]
@@ -289,8 +298,7 @@ macro_rules! panic_trap {
         #[cfg(target_arch = "nvptx64")]
         #[panic_handler]
         fn panic(_: &::core::panic::PanicInfo) -> ! {
-            // SAFETY: `trap` does not return; not `nomem`, so earlier stores stay before it.
-            unsafe { ::core::arch::asm!("trap;", options(noreturn, nostack)) }
+            $crate::kernel::trap_on_panic()
         }
     };
 }

@@ -112,15 +112,15 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
 /// Makes this very program the linker, unless another is given. The stamp changes with the program,
 /// so that cargo links again when the link stage is another.
 fn link_arguments(kernels: &KernelCrate) -> Result<[OsString; 2]> {
-    let program = match &kernels.linker {
+    let linker = match &kernels.linker {
         Some(program) => program.clone(),
-        None => std::env::current_exe().context("cannot find the running program")?,
+        None => crate::link::install()?,
     };
-    let modified = fs::metadata(&program)?
+    let modified = fs::metadata(&linker)
+        .with_context(|| format!("cannot find the linker {}", linker.display()))?
         .modified()?
         .duration_since(std::time::UNIX_EPOCH)?
         .as_nanos();
-    let linker = crate::link::install(&program)?;
     let marking = if crate::link::convergence::is_marked() {
         ""
     } else {

@@ -21,6 +21,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
@@ -31,12 +32,16 @@ use crate::toolchain::{self, LlvmTools};
 /// The name under which a program that calls [`run_as_linker`] acts as the linker.
 pub const LINKER_NAME: &str = "cuda-ptx-link";
 
+/// Whether this program has called [`run_as_linker`], so that it can be a linker.
+static CAN_BE_LINKER: AtomicBool = AtomicBool::new(false);
+
 /// Acts as rustc's linker, if this process was started under the linker's name.
 ///
 /// A program that builds kernels is its own linker: it calls this first in `main` and returns the
 /// exit code, if there is one. [`install`] makes the name.
 #[must_use]
 pub fn run_as_linker() -> Option<ExitCode> {
+    CAN_BE_LINKER.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args();
     let name = arguments.next()?;
     if Path::new(&name).file_stem() != Some(OsStr::new(LINKER_NAME)) {
@@ -53,8 +58,15 @@ pub fn run_as_linker() -> Option<ExitCode> {
     })
 }
 
-/// Gives `program` the linker's name, by a link in the target folder, and returns that.
-pub(crate) fn install(program: &Path) -> Result<PathBuf> {
+/// Gives the running program the linker's name, by a link in the target folder, and returns that.
+pub(crate) fn install() -> Result<PathBuf> {
+    if !CAN_BE_LINKER.load(Ordering::Relaxed) {
+        bail!(
+            "this program builds kernels and must be their linker, too: call `link::run_as_linker` \
+             first in `main`, or name an installed cuda-ptx-link with `KernelCrate::linker`"
+        );
+    }
+    let program = std::env::current_exe().context("cannot find the running program")?;
     let owner = program.file_name().unwrap_or(OsStr::new("program"));
     let folder = toolchain::target_dir()
         .join("device")
@@ -68,7 +80,7 @@ pub(crate) fn install(program: &Path) -> Result<PathBuf> {
     // Renamed into place, so that a build running beside this one always finds a linker.
     let fresh = folder.join(format!("{LINKER_NAME}.{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
-    symlink(program, &fresh)
+    symlink(&program, &fresh)
         .and_then(|()| fs::rename(&fresh, &linker))
         .with_context(|| format!("cannot create {}", linker.display()))?;
     Ok(linker)

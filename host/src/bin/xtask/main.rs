@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's commands.
 
+mod demo;
 mod test;
 
 use std::path::PathBuf;
@@ -44,6 +45,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Builds the guide's kernels in Rust and C++, compares them, and runs both on the GPU.
+    Demo {
+        /// Also writes the report as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Runs everything that CI checks.
     Test,
 }
@@ -76,7 +83,8 @@ fn run(command: Command) -> Result<()> {
             }
             build::build(&kernels, &out)
         }
-        Command::Gen { check } => generate::run(check),
+        Command::Demo { json } => demo::run(json.as_deref()),
         Command::Test => test::run(),
+        Command::Gen { check } => generate::run(check),
     }
 }

@@ -17,10 +17,16 @@ struct Step {
     needs_gpu: bool,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step {
         what: "the sources are formatted",
         arguments: &["fmt", "--all", "--check"],
+        environment: &[],
+        needs_gpu: false,
+    },
+    Step {
+        what: "the generated sources are those of spec/",
+        arguments: &["xtask", "gen", "--check"],
         environment: &[],
         needs_gpu: false,
     },
