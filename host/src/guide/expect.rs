@@ -81,7 +81,7 @@ pub struct StreamShape {
 
 /// `producer_consumer`: the sum of each block, with the additions in the kernel's order.
 ///
-/// Equal to the last bit, therefore: a tolerance would have to be narrower than one chunk of zeros.
+/// The comparison is therefore exact; a tolerance would let a missing chunk of small numbers pass.
 pub fn block_sums(input: &[f32], shape: StreamShape) -> Vec<f32> {
     let mut sums = vec![0.0; shape.grid as usize];
     let part = sums.len().div_ceil(parallelism()).max(1);
