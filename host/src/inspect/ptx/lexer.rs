@@ -112,16 +112,27 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_$%.".contains(&byte)
 }
 
-/// A word may contain `::` (as in `shared::cta`), but a single colon ends it (a label).
+/// A word may contain `::` (as in `shared::cta`) and a ratio after it (as in `spcompress::2:4`); another single colon
+/// ends it (a label).
 fn word_length(rest: &[u8]) -> usize {
     let mut length = 0;
     loop {
         match rest[length..] {
             [byte, ..] if is_word(byte) => length += 1,
             [b':', b':', byte, ..] if is_word(byte) => length += 2,
+            [b':', byte, ..] if byte.is_ascii_digit() && is_ratio(&rest[..length]) => length += 1,
             _ => return length,
         }
     }
+}
+
+/// Whether `word` may go on with `:` and a number: it ends in `::` and a number.
+fn is_ratio(word: &[u8]) -> bool {
+    let end = word
+        .iter()
+        .rposition(|byte| !byte.is_ascii_digit())
+        .map_or(0, |last| last + 1);
+    end < word.len() && word[..end].ends_with(b"::")
 }
 
 #[cfg(test)]
@@ -155,6 +166,14 @@ mod tests {
                 "p",
                 ";"
             ]
+        );
+    }
+
+    #[test]
+    fn a_ratio_stays_in_its_word() {
+        assert_eq!(
+            texts("a::2:4.b c; L2:4"),
+            ["a::2:4.b", "c", ";", "L2", ":", "4"]
         );
     }
 

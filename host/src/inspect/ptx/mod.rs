@@ -11,6 +11,7 @@ mod parser;
 use crate::inspect::Multiset;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 pub use mirrored::{MirroredComparison, compare_mirrored, is_mirrored};
@@ -47,10 +48,12 @@ impl Module {
 }
 
 /// One kernel or device function.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its symbol.
     pub name: String,
+    /// The lines of the text that hold it (from 1), the closing `}` included.
+    pub lines: RangeInclusive<usize>,
     /// The parameters, in order.
     pub params: Vec<Param>,
     /// Performance and cluster directives in front of the body, as `.maxntid` → `256, 1, 1`.

@@ -3,7 +3,7 @@
 use super::lexer::{self, Kind, Token};
 use super::{Guard, Instruction, Kernel, Module, Operand, Param, Piece, Variable, Width};
 use anyhow::{Result, bail};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 pub(super) fn parse(text: &str) -> Result<Module> {
@@ -139,6 +139,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let mut kernel = self.header(header)?;
         self.globals.insert(kernel.name.clone());
         Body::default().parse(self, &mut kernel)?;
+        kernel.lines = *kernel.lines.start()..=self.tokens[self.at - 1].line;
         let list = if entry {
             &mut self.module.kernels
         } else {
@@ -150,7 +151,16 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     fn header(&self, header: &[Token<'a>]) -> Result<Kernel> {
         let line = header[0].line;
-        let mut kernel = Kernel::default();
+        let mut kernel = Kernel {
+            name: String::new(),
+            lines: line..=line,
+            params: Vec::new(),
+            directives: BTreeMap::new(),
+            instructions: Vec::new(),
+            variables: Vec::new(),
+            registers: Vec::new(),
+            globals: Arc::default(),
+        };
         let mut tokens = header.iter().copied().peekable();
         let mut directive = None;
         while let Some(token) = tokens.next() {

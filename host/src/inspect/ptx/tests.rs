@@ -48,6 +48,24 @@ fn the_header_and_the_kernels_of_both_compilers_are_read() {
 }
 
 #[test]
+fn a_kernel_knows_its_lines() {
+    for text in [NVCC, LLVM] {
+        let lines = Vec::from_iter(text.lines());
+        for kernel in parse(text).kernels {
+            let (first, last) = (
+                lines[kernel.lines.start() - 1],
+                lines[kernel.lines.end() - 1],
+            );
+            assert!(
+                first.starts_with(&format!(".visible .entry {}(", kernel.name)),
+                "{first}"
+            );
+            assert_eq!(last, "}");
+        }
+    }
+}
+
+#[test]
 fn launch_bounds_and_cluster_dimensions_are_read() {
     let (nvcc, llvm) = (parse(NVCC), parse(LLVM));
     assert_eq!(nvcc.kernels[0].directives[".maxntid"], "256, 1, 1");
