@@ -35,6 +35,13 @@ impl Arch {
         self.to_string().replace("sm_", "compute_")
     }
 
+    /// What rustc and LLVM compile for: they do not know sm_107, whose family sm_100 is.
+    #[must_use]
+    pub fn llvm_cpu(self) -> String {
+        let number = if self.number == 107 { 100 } else { self.number };
+        Self { number, ..self }.to_string()
+    }
+
     /// The lowest PTX ISA version that has this target.
     ///
     /// PTX ISA: [PTX release notes](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes).
@@ -52,6 +59,7 @@ impl Arch {
             100 if !family => (8, 6),
             120 if !family => (8, 7),
             88 | 110 => (9, 0),
+            107 => (9, 4),
             _ => (8, 8),
         };
         Isa { major, minor }

@@ -88,7 +88,7 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
     let rustc_isa = kernels.isa.min(Isa::LLVM_NEWEST);
     let mut flags = vec![
         "--cfg=cuda_ptx_link".to_owned(),
-        format!("-Ctarget-cpu={}", kernels.arch),
+        format!("-Ctarget-cpu={}", kernels.arch.llvm_cpu()),
         format!("-Ctarget-feature=+ptx{}", rustc_isa.number()),
         // The link stage must see the code before any pass that may duplicate a barrier.
         "-Cno-prepopulate-passes".to_owned(),
