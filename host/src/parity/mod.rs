@@ -1,3 +1,225 @@
-//! Every form of `cuda::ptx` against its twin in Rust.
+//! `cargo xtask parity`: every form of `cuda::ptx` against its twin in Rust.
+//!
+//! | step | module |
+//! |---|---|
+//! | every overload and variant of the installed CCCL, independent of the spec | [`headers`] |
+//! | its tags and types decided | [`form`] |
+//! | its mirror in the spec | [`matching`] |
+//! | a kernel on each side that calls it once | [`cxx`], [`rust`], [`twins`] |
+//! | machine code for each architecture that it allows | [`assemble`] |
+//! | equal, explained or failed | [`outcome`], [`explained`] |
+//! | the table and the JSON | [`report`] |
+//!
+//! A kernel is compiled once on each side, for the architecture that has most of the forms; its PTX is then assembled
+//! for every architecture. (The architecture matters to ptxas, not to the text that either compiler writes around one
+//! instruction.) With `--arch` both compilers are asked for that very architecture.
 
+pub mod assemble;
+pub mod cxx;
+pub mod explained;
+pub mod form;
 pub mod headers;
+pub mod matching;
+pub mod outcome;
+pub mod report;
+pub mod rust;
+pub mod twins;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::build::Arch;
+use crate::spec;
+use crate::toolchain::{self, CudaTools};
+use explained::Explained;
+use headers::Headers;
+use matching::Matching;
+use outcome::Outcome;
+use report::Report;
+use twins::{Side, Subject};
+
+/// What to compare.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// One family of the spec, not all.
+    pub family: Option<String>,
+    /// One architecture, not all.
+    pub arch: Option<String>,
+    /// Where to write the result as JSON.
+    pub json: Option<PathBuf>,
+}
+
+/// Compares, prints the result and writes it as JSON.
+///
+/// # Errors
+///
+/// Something cannot be built or is not understood, or a form is missing, fails, or differs without a known reason.
+pub fn run(options: &Options) -> Result<()> {
+    let tools = toolchain::cuda()?;
+    let headers = Headers::read(&tools.cccl_include)?;
+    let spec = spec::load()?;
+    let matching = Matching::new(&headers, &spec)?;
+    let archs = architectures(options.arch.as_deref())?;
+    let scope = scope(&matching, options.family.as_deref(), &archs)?;
+    let outcomes = outcomes(&matching, &scope, &archs, &tools)?;
+    let report = Report::new(
+        &headers.version,
+        versions(&tools)?,
+        &matching,
+        &scope,
+        &outcomes,
+    );
+    if let Some(path) = &options.json {
+        let json = serde_json::to_string_pretty(&report)? + "\n";
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{}\n{}", report.tables(), report.summary());
+    if !report.holds() {
+        bail!("the mirror does not hold: see the forms above");
+    }
+    Ok(())
+}
+
+fn versions(tools: &CudaTools) -> Result<BTreeMap<&'static str, String>> {
+    let device = toolchain::device()?;
+    Ok(BTreeMap::from([
+        ("cuda", tools.version.clone()),
+        ("rustc", device.rustc_version),
+        ("llvm", device.llvm_version),
+    ]))
+}
+
+/// The positions of the pairs of one family, or of all, that one of the architectures allows.
+fn scope(matching: &Matching, family: Option<&str>, archs: &[Arch]) -> Result<BTreeSet<usize>> {
+    let fits = |index: &usize| {
+        let pair = &matching.pairs[*index];
+        let in_family = family.is_none_or(|family| matching.family_of(pair) == Some(family));
+        in_family && archs.iter().any(|arch| pair.form.overload.allows(*arch))
+    };
+    let scope: BTreeSet<_> = (0..matching.pairs.len()).filter(fits).collect();
+    if scope.is_empty() {
+        let families = matching.families().join(", ");
+        bail!("no form of CCCL fits; the families of spec/ are {families}");
+    }
+    Ok(scope)
+}
+
+fn outcomes(
+    matching: &Matching,
+    scope: &BTreeSet<usize>,
+    archs: &[Arch],
+    tools: &CudaTools,
+) -> Result<BTreeMap<usize, Outcome>> {
+    let subject = |&index: &usize| {
+        let pair = &matching.pairs[index];
+        pair.mirror.map(|mirror| Subject {
+            index,
+            pair,
+            mirror,
+        })
+    };
+    let subjects = Vec::from_iter(scope.iter().filter_map(subject));
+    let plan = plan(&subjects, archs);
+    let progress = ProgressBar::new((plan.len() + archs.len()) as u64);
+    progress.set_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}").expect("the template is valid"),
+    );
+
+    let mut sides = [Side::new(), Side::new()];
+    for (arch, subjects) in &plan {
+        progress.set_message(format!(
+            "compiling {} kernels for {arch} on both sides",
+            subjects.len()
+        ));
+        for (all, built) in sides.iter_mut().zip(twins::build(subjects, *arch)?) {
+            all.extend(built);
+        }
+        progress.inc(1);
+    }
+    let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
+    for subject in &subjects {
+        let asm = |side: &Side| side.get(&subject.index).map(|twin| twin.asm.clone());
+        let [rust, cxx] = sides.each_ref().map(asm);
+        let ptx_equal = rust.zip(cxx).map(|(rust, cxx)| rust == cxx);
+        outcomes.insert(
+            subject.index,
+            Outcome {
+                ptx_equal,
+                verdicts: BTreeMap::new(),
+            },
+        );
+    }
+    let explained = Explained::load()?;
+    for &arch in archs {
+        progress.set_message(format!("assembling and comparing for {arch}"));
+        let folder = toolchain::target_dir()
+            .join("parity")
+            .join(arch.to_string());
+        for (index, verdict) in
+            outcome::compare_on(arch, &subjects, &sides, tools, &folder, &explained)?
+        {
+            outcomes
+                .entry(index)
+                .or_default()
+                .verdicts
+                .insert(arch, verdict);
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(outcomes)
+}
+
+/// The architecture of this name, or every one of the spec that ptxas still assembles for.
+fn architectures(name: Option<&str>) -> Result<Vec<Arch>> {
+    let known = spec::all_architectures().filter_map(|name| {
+        let digits = name.trim_start_matches("sm_");
+        let number = digits.trim_end_matches(['a', 'f']).parse().ok()?;
+        Some(Arch {
+            number,
+            suffix: digits.chars().last().filter(char::is_ascii_alphabetic),
+        })
+    });
+    let known = Vec::from_iter(known.filter(|arch| arch.number >= 75));
+    match name {
+        None => Ok(known),
+        Some(name) => match known.iter().find(|arch| arch.to_string() == name) {
+            Some(&arch) => Ok(vec![arch]),
+            None => {
+                let known = Vec::from_iter(known.iter().map(Arch::to_string)).join(", ");
+                bail!(
+                    "expected an architecture that ptxas assembles for, found `{name}`; they are {known}"
+                )
+            }
+        },
+    }
+}
+
+/// Which forms to compile for which architecture, so that each is compiled once and few times anything is.
+fn plan<'a>(subjects: &[Subject<'a>], archs: &[Arch]) -> Vec<(Arch, Vec<Subject<'a>>)> {
+    let allows = |subject: &Subject, arch: &Arch| {
+        subject.mirror.variant.targets.allow(&arch.to_string())
+            && subject.pair.form.overload.allows(*arch)
+    };
+    let mut left = subjects.to_vec();
+    let mut plan = Vec::new();
+    loop {
+        let count = |arch: &&Arch| left.iter().filter(|subject| allows(subject, arch)).count();
+        let Some(&arch) = archs.iter().max_by_key(count) else {
+            return plan;
+        };
+        let (now, later): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|subject| allows(subject, &arch));
+        if now.is_empty() {
+            return plan;
+        }
+        plan.push((arch, now));
+        left = later;
+    }
+}
+
+#[cfg(test)]
+mod tests;

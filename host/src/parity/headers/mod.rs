@@ -6,6 +6,7 @@
 mod lexer;
 mod parser;
 
+use crate::build::Arch;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,6 +57,17 @@ impl Headers {
         })
     }
 
+    /// What one header declares, as if it were all of a release.
+    #[cfg(test)]
+    pub fn of_text(text: &str) -> Self {
+        let overloads = parser::parse(text, "test.h").expect("the header is understood");
+        Self {
+            version: "0.0.0".to_owned(),
+            overloads,
+            pragmas: Vec::new(),
+        }
+    }
+
     /// The names of all functions.
     pub fn names(&self) -> BTreeSet<&str> {
         self.overloads
@@ -97,6 +109,11 @@ pub struct Overload {
 }
 
 impl Overload {
+    /// Whether its comment allows `arch`; without a list of targets it allows all.
+    pub fn allows(&self, arch: Arch) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|target| target.allows(arch))
+    }
+
     /// The parameters' types without their names: what tells overloads of one function apart.
     pub fn parameter_types(&self) -> Vec<&str> {
         self.parameters
@@ -199,6 +216,17 @@ pub struct Target {
     pub number: u32,
     /// Nothing (this and all later targets), `a` (this target alone) or `f` (its family).
     pub suffix: Option<char>,
+}
+
+impl Target {
+    /// Whether code for `arch` may use what this target has.
+    pub fn allows(self, arch: Arch) -> bool {
+        match self.suffix {
+            None => arch.number >= self.number,
+            Some('f') => arch.number == self.number && arch.suffix.is_some(),
+            suffix => arch.number == self.number && arch.suffix == suffix,
+        }
+    }
 }
 
 impl fmt::Display for Target {

@@ -112,6 +112,26 @@ fn overloads_are_read_with_their_signature_and_availability() {
 }
 
 #[test]
+fn a_target_allows_later_ones_itself_or_its_family() {
+    let allowed = |number, suffix| {
+        let target = Target { number, suffix };
+        let archs = [
+            "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100f", "sm_100a", "sm_103a",
+        ];
+        let allowed = archs
+            .into_iter()
+            .filter(|arch| target.allows(arch.parse().unwrap()));
+        allowed.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        allowed(90, None),
+        "sm_90 sm_90a sm_100 sm_100f sm_100a sm_103a"
+    );
+    assert_eq!(allowed(90, Some('a')), "sm_90a");
+    assert_eq!(allowed(100, Some('f')), "sm_100f sm_100a");
+}
+
+#[test]
 fn variants_are_read_with_their_condition_text_and_operands() {
     let overloads = overloads(HEADER);
     let [cta, cluster] = &overloads[0].variants[..] else {

@@ -1,0 +1,250 @@
+//! Which form of the spec mirrors which variant of the headers.
+
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::{Context, Result};
+
+use super::form::{Form, Slot};
+use super::headers::Headers;
+use crate::inspect::ptx;
+use crate::spec::{self, Family, Spec, Type};
+
+/// A variant of the headers and its mirror.
+#[derive(Debug)]
+pub struct Pair<'a> {
+    /// The variant.
+    pub form: Form<'a>,
+    /// Its mirror; `None` if the spec lacks it.
+    pub mirror: Option<Mirror<'a>>,
+}
+
+/// A variant of the spec.
+#[derive(Clone, Copy, Debug)]
+pub struct Mirror<'a> {
+    /// Its family.
+    pub family: &'a Family,
+    /// The Rust function.
+    pub overload: &'a spec::Overload,
+    /// The instruction.
+    pub variant: &'a spec::Variant,
+}
+
+/// Both lists side by side.
+#[derive(Debug)]
+pub struct Matching<'a> {
+    /// One per variant of the headers, in their order.
+    pub pairs: Vec<Pair<'a>>,
+    /// What the spec has and the headers have not.
+    pub extra: Vec<Mirror<'a>>,
+    /// The family of each function that the spec has.
+    families: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Matching<'a> {
+    /// Finds the mirror of every variant: the same function, the same tags, and the same instruction with operands in
+    /// the same order, or at least the same opcode.
+    ///
+    /// # Errors
+    ///
+    /// A variant whose types or text are not understood.
+    pub fn new(headers: &'a Headers, spec: &'a Spec) -> Result<Self> {
+        let mut candidates = Candidates::new(spec)?;
+        let mut pairs = Vec::new();
+        for overload in &headers.overloads {
+            for variant in &overload.variants {
+                pairs.push(Pair {
+                    form: Form::new(overload, variant)?,
+                    mirror: None,
+                });
+            }
+        }
+        let texts = pairs
+            .iter()
+            .map(|pair| upstream_text(&pair.form))
+            .collect::<Result<Vec<_>>>()?;
+        // Every equal text first, so that a near match takes no other variant's mirror.
+        for (pair, text) in pairs.iter_mut().zip(&texts) {
+            pair.mirror = candidates.take(&pair.form, |candidate| candidate.text == *text);
+        }
+        for (pair, text) in pairs
+            .iter_mut()
+            .zip(&texts)
+            .filter(|(pair, _)| pair.mirror.is_none())
+        {
+            pair.mirror = candidates.take(&pair.form, |candidate| {
+                opcodes(&candidate.text) == opcodes(text)
+            });
+        }
+        let functions = |family: &'a Family| {
+            let name = family.name.as_str();
+            family
+                .functions
+                .iter()
+                .map(move |function| (function.name.as_str(), name))
+        };
+        let families = spec.families.iter().flat_map(functions).collect();
+        Ok(Self {
+            pairs,
+            extra: candidates.left(),
+            families,
+        })
+    }
+
+    /// The family that has, or would have, the pair's mirror; `None` if the spec does not have the function.
+    pub fn family_of(&self, pair: &Pair) -> Option<&'a str> {
+        self.families
+            .get(pair.form.overload.function.as_str())
+            .copied()
+    }
+
+    /// The names of the families that mirror something.
+    pub fn families(&self) -> Vec<&'a str> {
+        let names: BTreeSet<_> = self.families.values().copied().collect();
+        names.into_iter().collect()
+    }
+}
+
+/// Variants of the spec that mirror nothing yet, by function and tags.
+struct Candidates<'a> {
+    by_call: HashMap<(String, Vec<String>), Vec<Candidate<'a>>>,
+}
+
+struct Candidate<'a> {
+    mirror: Mirror<'a>,
+    text: Vec<String>,
+    order: usize,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(spec: &'a Spec) -> Result<Self> {
+        let mut by_call: HashMap<_, Vec<_>> = HashMap::new();
+        for (order, (family, overload, variant)) in spec.variants().enumerate() {
+            let tags = variant.args.iter().filter_map(|arg| match &arg.ty {
+                Type::Tag(tag) => Some(tag.name.clone()),
+                _ => None,
+            });
+            let candidate = Candidate {
+                mirror: Mirror {
+                    family,
+                    overload,
+                    variant,
+                },
+                text: spec_text(variant)?,
+                order,
+            };
+            by_call
+                .entry((variant.function.clone(), tags.collect()))
+                .or_default()
+                .push(candidate);
+        }
+        Ok(Self { by_call })
+    }
+
+    /// Takes the candidate that `fits` and whose argument types agree best.
+    fn take(&mut self, form: &Form, fits: impl Fn(&Candidate) -> bool) -> Option<Mirror<'a>> {
+        let tags = form.tags().into_iter().map(str::to_owned).collect();
+        let candidates = self
+            .by_call
+            .get_mut(&(form.overload.function.clone(), tags))?;
+        let fitting = candidates.iter().enumerate().filter(|(_, candidate)| {
+            candidate.mirror.variant.args.len() == form.slots.len() && fits(candidate)
+        });
+        let (best, _) = fitting.max_by_key(|(at, candidate)| {
+            (
+                agreement(form, candidate.mirror.variant),
+                std::cmp::Reverse(*at),
+            )
+        })?;
+        Some(candidates.remove(best).mirror)
+    }
+
+    fn left(self) -> Vec<Mirror<'a>> {
+        let mut left = Vec::from_iter(self.by_call.into_values().flatten());
+        left.sort_by_key(|candidate| candidate.order);
+        left.into_iter().map(|candidate| candidate.mirror).collect()
+    }
+}
+
+/// How many parameters have the same type on both sides.
+fn agreement(form: &Form, variant: &spec::Variant) -> usize {
+    let same = |(slot, arg): &(&Slot, &spec::Arg)| match (slot, &arg.ty) {
+        (Slot::Value(scalar), Type::Scalar(of)) => rust_name(scalar.name) == of.rust(),
+        (Slot::Array(scalar, length), Type::Array { of, len }) => {
+            length == len && rust_name(scalar.name) == of.rust()
+        }
+        (Slot::Output(scalar, length), Type::Out { of, len }) => {
+            length == len && rust_name(scalar.name) == of.rust()
+        }
+        (Slot::Pointer(ty), Type::Pointer { to, .. }) => {
+            rust_name(ty.trim_start_matches("const ").trim_end_matches('*')) == to.rust()
+        }
+        _ => false,
+    };
+    form.slots.iter().zip(&variant.args).filter(same).count()
+}
+
+/// `uint32_t` → `u32`.
+fn rust_name(cxx: &str) -> String {
+    match cxx {
+        "float" => "f32".to_owned(),
+        "double" => "f64".to_owned(),
+        "void" => "()".to_owned(),
+        "__half" => "f16".to_owned(),
+        "__half2" => "f16x2".to_owned(),
+        "__nv_bfloat16" => "bf16".to_owned(),
+        "__nv_bfloat162" => "bf16x2".to_owned(),
+        "bits128" => "[u64; 2]".to_owned(),
+        "bits256" => "[u64; 4]".to_owned(),
+        other => other
+            .replace("uint", "u")
+            .replace("int", "i")
+            .replace("_t", ""),
+    }
+}
+
+/// The instructions of inline assembly whose operands are `%0`, `%1`, …
+fn upstream_text(form: &Form) -> Result<Vec<String>> {
+    let asm = form
+        .variant
+        .asm
+        .replace("%%", "\0")
+        .replace('%', "%o")
+        .replace('\0', "%");
+    canonical(&asm).with_context(|| {
+        let overload = form.overload;
+        format!(
+            "{}:{}: the inline assembly of `{}`",
+            overload.file, form.variant.line, overload.function
+        )
+    })
+}
+
+/// The same of a variant of the spec, its named operands numbered as the C++ layer orders them.
+fn spec_text(variant: &spec::Variant) -> Result<Vec<String>> {
+    let mut asm = variant
+        .asm_lines()
+        .join("\n")
+        .replace("{{", "\0")
+        .replace("}}", "\u{1}");
+    for (number, operand) in variant.asm_operands().iter().enumerate() {
+        asm = asm.replace(&format!("{{{}}}", operand.name), &format!("%o{number}"));
+    }
+    let asm = asm.replace('\0', "{").replace('\u{1}', "}");
+    canonical(&asm).with_context(|| format!("{}: the inline assembly `{asm}`", variant.form.at))
+}
+
+/// Operand widths are left out: they are compared where the compilers have built the code.
+fn canonical(asm: &str) -> Result<Vec<String>> {
+    let text = format!(
+        ".version 9.5\n.target sm_90a\n.entry k()\n{{\n.reg .b64 %o<512>;\n// begin inline asm\n{asm}\n// end inline asm\n}}\n"
+    );
+    let module = ptx::Module::parse(&text)?;
+    Ok(module.kernels[0].normalised_asm())
+}
+
+fn opcodes(instructions: &[String]) -> Vec<&str> {
+    instructions
+        .iter()
+        .map(|it| it.split(' ').next().unwrap_or(it))
+        .collect()
+}

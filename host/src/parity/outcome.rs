@@ -1,0 +1,248 @@
+//! What became of each form on each architecture.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::thread;
+
+use anyhow::Result;
+
+use super::assemble::{Assembled, assemble};
+use super::explained::Explained;
+use super::twins::{Side, Subject};
+use crate::build::Arch;
+use crate::inspect::sass::{self, Class};
+use crate::toolchain::CudaTools;
+
+/// The result of one form.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Whether both sides' inline assembly is the same, registers renamed; `None` if it was not built.
+    pub ptx_equal: Option<bool>,
+    /// One per architecture that either side allows.
+    pub verdicts: BTreeMap<Arch, Verdict>,
+}
+
+/// The result of one form on one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Both sides were assembled and compare so.
+    Equal(Class),
+    /// Both were assembled and differ, for a known reason.
+    Explained(String),
+    /// The headers name the architecture, the spec does not, and ptxas rejects it: its words.
+    Rejected(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl Outcome {
+    /// The worst class of all architectures; `None` if one differs or failed, or none was compared.
+    pub fn class(&self) -> Option<Class> {
+        let mut worst = None;
+        for verdict in self.verdicts.values() {
+            match verdict {
+                Verdict::Equal(class) => worst = worst.max(Some(*class)),
+                Verdict::Rejected(_) => {}
+                Verdict::Explained(_) | Verdict::Failed(_) => return None,
+            }
+        }
+        worst
+    }
+
+    /// Whether ptxas accepts both sides on every architecture that the form allows, and there is one.
+    pub fn is_assembled(&self) -> bool {
+        let assembled =
+            |verdict: &Verdict| matches!(verdict, Verdict::Equal(_) | Verdict::Explained(_));
+        let failed = |verdict: &Verdict| matches!(verdict, Verdict::Failed(_));
+        self.verdicts.values().any(assembled) && !self.verdicts.values().any(failed)
+    }
+
+    /// The architectures with a known difference, by its reason.
+    pub fn explained(&self) -> BTreeMap<&str, Vec<Arch>> {
+        self.by_words(|verdict| match verdict {
+            Verdict::Explained(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
+    /// The architectures that ptxas rejects and the spec leaves out, by ptxas's words.
+    pub fn rejected(&self) -> BTreeMap<&str, Vec<Arch>> {
+        self.by_words(|verdict| match verdict {
+            Verdict::Rejected(message) => Some(message),
+            _ => None,
+        })
+    }
+
+    /// The architectures on which something failed, by its message.
+    pub fn failed(&self) -> BTreeMap<&str, Vec<Arch>> {
+        self.by_words(|verdict| match verdict {
+            Verdict::Failed(message) => Some(message),
+            _ => None,
+        })
+    }
+
+    fn by_words(&self, words: impl Fn(&Verdict) -> Option<&String>) -> BTreeMap<&str, Vec<Arch>> {
+        let mut archs: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (arch, verdict) in &self.verdicts {
+            if let Some(words) = words(verdict) {
+                archs.entry(words.as_str()).or_default().push(*arch);
+            }
+        }
+        archs
+    }
+}
+
+/// Assembles the forms that `arch` allows on both sides and compares the machine code.
+///
+/// # Errors
+///
+/// A tool does not start, or its output is not understood.
+pub fn compare_on(
+    arch: Arch,
+    subjects: &[Subject],
+    [rust, cxx]: &[Side; 2],
+    tools: &CudaTools,
+    folder: &Path,
+    explained: &Explained,
+) -> Result<HashMap<usize, Verdict>> {
+    let name = arch.to_string();
+    let in_spec = |subject: &Subject| subject.mirror.variant.targets.allow(&name);
+    let in_headers = |subject: &Subject| subject.pair.form.overload.allows(arch);
+    let kernels = |side: &'_ Side, allows: &dyn Fn(&Subject) -> bool| -> Vec<(String, String)> {
+        let allowed = subjects.iter().filter(|subject| allows(subject));
+        allowed
+            .filter_map(|it| {
+                side.get(&it.index)
+                    .map(|twin| (it.kernel(), twin.text.clone()))
+            })
+            .collect()
+    };
+    let (rust, cxx) = (kernels(rust, &in_spec), kernels(cxx, &in_headers));
+    let one = |kernels: &[(String, String)], side: &str| {
+        let kernels = Vec::from_iter(
+            kernels
+                .iter()
+                .map(|(name, text)| (name.clone(), text.as_str())),
+        );
+        assemble(tools, &kernels, arch, folder, side)
+    };
+    let (rust, cxx) = thread::scope(|scope| {
+        let cxx = scope.spawn(|| one(&cxx, "cxx"));
+        let rust = one(&rust, "rust");
+        (
+            rust,
+            cxx.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
+    });
+    let (rust, cxx) = (rust?, cxx?);
+
+    let mut verdicts = HashMap::new();
+    for subject in subjects {
+        let verdict = match (in_spec(subject), in_headers(subject)) {
+            (false, false) => continue,
+            (true, true) => compare(subject, &rust, &cxx, explained, &name),
+            (false, true) => match cxx.rejected.get(&subject.kernel()) {
+                Some(message) => Verdict::Rejected(message.clone()),
+                None => Verdict::Failed(
+                    "the spec leaves out this architecture, which ptxas accepts".to_owned(),
+                ),
+            },
+            (true, false) => {
+                Verdict::Failed("the spec allows this architecture, the headers do not".to_owned())
+            }
+        };
+        verdicts.insert(subject.index, verdict);
+    }
+    Ok(verdicts)
+}
+
+fn compare(
+    subject: &Subject,
+    rust: &Assembled,
+    cxx: &Assembled,
+    explained: &Explained,
+    arch: &str,
+) -> Verdict {
+    let kernel = subject.kernel();
+    let rejection = |side: &str, assembled: &Assembled| {
+        assembled
+            .rejected
+            .get(&kernel)
+            .map(|message| Verdict::Failed(format!("ptxas rejects {side}: {message}")))
+    };
+    if let Some(verdict) = rejection("Rust", rust).or_else(|| rejection("C++", cxx)) {
+        return verdict;
+    }
+    let (Some(rust), Some(cxx)) = (rust.functions.get(&kernel), cxx.functions.get(&kernel)) else {
+        return Verdict::Failed("the disassembly lacks the kernel".to_owned());
+    };
+    let comparison = sass::compare(rust, cxx);
+    if comparison.class.is_equal() {
+        return Verdict::Equal(comparison.class);
+    }
+    match explained.reason(subject.mirror.variant.opcode(), arch) {
+        Some(reason) => Verdict::Explained(reason.to_owned()),
+        None => Verdict::Failed(format!(
+            "the machine code differs: {}",
+            comparison.difference
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(verdicts: &[Verdict]) -> Outcome {
+        let archs = ["sm_80", "sm_90", "sm_90a"].map(|arch| arch.parse().unwrap());
+        Outcome {
+            ptx_equal: Some(true),
+            verdicts: archs.into_iter().zip(verdicts.iter().cloned()).collect(),
+        }
+    }
+
+    fn explained() -> Verdict {
+        Verdict::Explained("so".to_owned())
+    }
+
+    fn rejected() -> Verdict {
+        Verdict::Rejected("no".to_owned())
+    }
+
+    fn failed() -> Verdict {
+        Verdict::Failed("bad".to_owned())
+    }
+
+    #[test]
+    fn the_worst_architecture_decides_the_class() {
+        let mixed = outcome(&[
+            Verdict::Equal(Class::Identical),
+            Verdict::Equal(Class::Fewer),
+            rejected(),
+        ]);
+        assert_eq!(mixed.class(), Some(Class::Fewer));
+        assert_eq!(
+            outcome(&[Verdict::Equal(Class::Identical), explained()]).class(),
+            None
+        );
+        assert_eq!(outcome(&[rejected()]).class(), None);
+    }
+
+    #[test]
+    fn a_form_is_assembled_if_nothing_failed_and_something_was_assembled() {
+        assert!(
+            outcome(&[Verdict::Equal(Class::Identical), explained(), rejected()]).is_assembled()
+        );
+        assert!(!outcome(&[Verdict::Equal(Class::Identical), failed()]).is_assembled());
+        assert!(!outcome(&[rejected()]).is_assembled());
+        assert!(!outcome(&[]).is_assembled());
+    }
+
+    #[test]
+    fn architectures_are_listed_by_message() {
+        let outcome = outcome(&[failed(), explained(), failed()]);
+        assert_eq!(outcome.failed()["bad"].len(), 2);
+        assert_eq!(outcome.explained()["so"].len(), 1);
+    }
+}

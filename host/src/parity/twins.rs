@@ -1,0 +1,146 @@
+//! The kernels of both sides, built once for an architecture, and their PTX kernel by kernel.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use super::matching::{Mirror, Pair};
+use super::{cxx, rust};
+use crate::build::{Arch, CppTwin, Isa, KernelCrate};
+use crate::inspect::ptx::Module;
+use crate::toolchain;
+
+/// The newest PTX ISA version: everything that the headers have exists in it.
+const ISA: Isa = Isa { major: 9, minor: 5 };
+
+/// A pair that has both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its position in the headers.
+    pub index: usize,
+    /// The variant of the headers.
+    pub pair: &'a Pair<'a>,
+    /// Its mirror.
+    pub mirror: Mirror<'a>,
+}
+
+impl Subject<'_> {
+    /// The name of its kernels.
+    pub fn kernel(&self) -> String {
+        format!("f{:04}_{}", self.index, self.mirror.overload.function)
+    }
+
+    /// What reports call it: the C++ function and the instruction.
+    pub fn form(&self) -> String {
+        format!(
+            "{}: {}",
+            self.mirror.overload.function,
+            self.mirror.variant.opcode()
+        )
+    }
+}
+
+/// One kernel of one side.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// Its PTX.
+    pub text: String,
+    /// What its author wrote: the inline assembly, registers named by first use.
+    pub asm: Vec<String>,
+}
+
+/// The kernels of one side by the position of their form.
+pub type Side = HashMap<usize, Twin>;
+
+/// Builds the kernels of `subjects` for `arch` on both sides: Rust, C++.
+///
+/// # Errors
+///
+/// A side does not build, or a kernel is missing from what it built.
+pub fn build(subjects: &[Subject], arch: Arch) -> Result<[Side; 2]> {
+    let folder = toolchain::target_dir()
+        .join("parity")
+        .join(arch.to_string());
+    let (rust, cxx) = thread::scope(|scope| {
+        let cxx = scope.spawn(|| build_cxx(subjects, arch, &folder.join("cxx")));
+        let rust = build_rust(subjects, arch, &folder.join("rust"));
+        (
+            rust,
+            cxx.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
+    });
+    Ok([side(subjects, &rust?)?, side(subjects, &cxx?)?])
+}
+
+fn build_rust(subjects: &[Subject], arch: Arch, folder: &Path) -> Result<PathBuf> {
+    let root = toolchain::workspace_root();
+    let manifest = format!(
+        "[package]\nname = \"parity-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+         cuda-ptx = {{ path = {:?} }}\n\n[workspace]\n",
+        root.display().to_string()
+    );
+    let mut source = rust::PRELUDE.to_owned();
+    for subject in subjects {
+        source += &rust::kernel(&subject.kernel(), subject.mirror);
+    }
+    write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
+    write_if_changed(&folder.join("src/lib.rs"), &source)?;
+    KernelCrate::new(folder.join("Cargo.toml"), arch)
+        .isa(ISA)
+        .ptx()
+}
+
+fn build_cxx(subjects: &[Subject], arch: Arch, folder: &Path) -> Result<PathBuf> {
+    let mut source = cxx::PRELUDE.to_owned();
+    for subject in subjects {
+        source += &cxx::kernel(&subject.kernel(), &subject.pair.form, subject.mirror);
+    }
+    let file = folder.join("twins.cu");
+    write_if_changed(&file, &source)?;
+    let ptx = folder.join("twins.ptx");
+    CppTwin::new(file, arch).ptx(&ptx)?;
+    Ok(ptx)
+}
+
+/// A file that keeps its time of change also keeps cargo from building again.
+fn write_if_changed(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|present| present == text) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn side(subjects: &[Subject], ptx: &Path) -> Result<Side> {
+    let text = fs::read_to_string(ptx).with_context(|| format!("cannot read {}", ptx.display()))?;
+    let module =
+        Module::parse(&text).with_context(|| format!("cannot understand {}", ptx.display()))?;
+    let lines = Vec::from_iter(text.lines());
+    let kernels: HashMap<_, _> = module
+        .kernels
+        .iter()
+        .map(|kernel| (kernel.name.as_str(), kernel))
+        .collect();
+    let twin = |subject: &Subject| {
+        let name = subject.kernel();
+        let kernel = kernels
+            .get(name.as_str())
+            .with_context(|| format!("{} lacks the kernel {name}", ptx.display()))?;
+        let text = lines[kernel.lines.start() - 1..*kernel.lines.end()].join("\n");
+        Ok((
+            subject.index,
+            Twin {
+                text,
+                asm: kernel.normalised_asm(),
+            },
+        ))
+    };
+    subjects.iter().map(twin).collect()
+}
