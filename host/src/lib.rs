@@ -11,8 +11,11 @@
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
+//! | [`child`] | what runs in child processes: every job that launches kernels |
+//! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
 
 pub mod build;
+pub mod child;
 pub mod demo;
 pub mod driver;
 pub mod generate;

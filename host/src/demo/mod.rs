@@ -5,9 +5,11 @@
 //! images. The two halves meet in a [`Report`], also when they happen on different machines.
 
 mod compare;
+mod gpu;
 mod images;
 mod report;
 
 pub use compare::{Comparison, Verdict, compare};
+pub use gpu::GpuRun;
 pub use images::Images;
 pub use report::{GpuResult, Report, Row};

@@ -8,6 +8,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::compare::{Comparison, Verdict};
+use super::gpu::GpuRun;
 use crate::toolchain::SetupReport;
 
 /// How a kernel did on the GPU.
@@ -40,20 +41,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Joins what was compared with what was run.
-    #[must_use]
-    pub fn new(comparison: Comparison, gpu: GpuResult, gpu_reason: &str) -> Self {
-        let mut reasons = comparison.remarks;
-        if !gpu_reason.is_empty() {
-            reasons.push(gpu_reason.to_owned());
-        }
+    fn new(comparison: Comparison, run: &GpuRun) -> Self {
+        let (gpu, gpu_reason) = run.result(&comparison.name);
+        let remarks = comparison.remarks.join("; ");
+        let reasons = [remarks.as_str(), &gpu_reason];
         Self {
             name: comparison.name,
             ptx: comparison.ptx,
             sass: comparison.sass,
             sass_insns: comparison.sass_insns,
             gpu,
-            reason: reasons.join("; "),
+            reason: reasons
+                .into_iter()
+                .filter(|reason| !reason.is_empty())
+                .collect::<Vec<_>>()
+                .join("; "),
         }
     }
 
@@ -73,9 +75,27 @@ pub struct Report {
     pub toolchain: SetupReport,
     /// One row a kernel.
     pub kernels: Vec<Row>,
+    /// Why nothing was run, if so; the rows' reasons have it, too.
+    #[serde(skip)]
+    not_run: Option<String>,
 }
 
 impl Report {
+    /// Joins what was compared with what was run.
+    #[must_use]
+    pub fn new(toolchain: SetupReport, comparisons: Vec<Comparison>, run: &GpuRun) -> Self {
+        let kernels = comparisons
+            .into_iter()
+            .map(|comparison| Row::new(comparison, run))
+            .collect();
+        Self {
+            gpu: run.gpu.clone(),
+            toolchain,
+            kernels,
+            not_run: run.skip_reason().map(str::to_owned),
+        }
+    }
+
     /// Whether every row holds.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -105,9 +125,16 @@ impl Report {
             ]);
         }
         let mut text = format!("{table}\n");
-        for row in self.kernels.iter().filter(|row| !row.reason.is_empty()) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}: {}", row.name, row.reason);
+        let not_run = self.not_run.as_deref().unwrap_or_default();
+        for row in &self.kernels {
+            let reason = row.reason.trim_end_matches(not_run).trim_end_matches("; ");
+            if !reason.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{}: {reason}", row.name);
+            }
+        }
+        if !not_run.is_empty() {
+            let _ = writeln!(text, "nothing was run on a GPU: {not_run}");
         }
         text
     }

@@ -25,10 +25,10 @@ pub fn load(driver: &Driver, file: Option<&Path>, seed: u64) -> Result<Vec<f32>>
     }
 }
 
-/// Reads raw little-endian floats.
-pub fn read(path: &Path) -> Result<Vec<f32>> {
+/// Opens a file of raw little-endian floats; also gives its length in bytes.
+pub fn open(path: &Path) -> Result<(File, u64)> {
     let name = path.display();
-    let mut file = File::open(path).with_context(|| {
+    let file = File::open(path).with_context(|| {
         format!("cannot open the input {name}: expected a file of raw little-endian f32")
     })?;
     let metadata = file
@@ -54,9 +54,15 @@ pub fn read(path: &Path) -> Result<Vec<f32>> {
             len % 4
         );
     }
+    Ok((file, len))
+}
+
+/// Reads raw little-endian floats.
+pub fn read(path: &Path) -> Result<Vec<f32>> {
+    let (mut file, len) = open(path)?;
     let mut floats = vec![0.0f32; usize::try_from(len / 4)?];
     file.read_exact(bytemuck::cast_slice_mut(&mut floats))
-        .with_context(|| format!("cannot read {len} bytes of the input {name}"))?;
+        .with_context(|| format!("cannot read {len} bytes of the input {}", path.display()))?;
     if cfg!(target_endian = "big") {
         for float in &mut floats {
             *float = f32::from_bits(float.to_bits().swap_bytes());

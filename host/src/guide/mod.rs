@@ -162,6 +162,15 @@ impl Job {
     }
 }
 
+/// Fails if the file cannot be the input of `producer_consumer`: raw little-endian `f32`.
+///
+/// # Errors
+/// If it is missing, empty, or its length is not a multiple of 4 bytes; the message says what was
+/// expected.
+pub fn check_input(path: &std::path::Path) -> Result<()> {
+    input::open(path).map(drop)
+}
+
 fn read_image(path: &std::path::Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read the image {}", path.display()))
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
-use cuda_ptx_host::{generate, link};
+use cuda_ptx_host::{child, generate, link};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
 #[derive(Parser)]
@@ -47,6 +47,10 @@ enum Command {
     },
     /// Builds the guide's kernels in Rust and C++, compares them, and runs both on the GPU.
     Demo {
+        /// A file of raw little-endian f32 that `producer_consumer` streams, instead of generated
+        /// numbers.
+        #[arg(long)]
+        input: Option<PathBuf>,
         /// Also writes the report as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
     if let Some(code) = link::run_as_linker() {
         return code;
     }
+    child::serve_if_child();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -83,7 +88,7 @@ fn run(command: Command) -> Result<()> {
             }
             build::build(&kernels, &out)
         }
-        Command::Demo { json } => demo::run(json.as_deref()),
+        Command::Demo { input, json } => demo::run(input.as_deref(), json.as_deref()),
         Command::Test => test::run(),
         Command::Gen { check } => generate::run(check),
     }

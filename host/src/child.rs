@@ -1,0 +1,49 @@
+//! What a host program does in its child processes: every job that launches kernels.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::driver::isolate::{self, ChildFailure, Isolate};
+use crate::guide;
+
+/// The first argument of a child process; no command has this name.
+const ARGUMENT: &str = "isolated-job";
+
+/// A job for a child process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum ChildJob {
+    /// The launches of a kernel of the guide.
+    Guide(guide::Job),
+    /// A paired timing.
+    Timing(guide::TimingJob),
+    /// A kernel that must fail.
+    Fault(guide::FaultJob),
+}
+
+/// Does the job and never returns, if this process is a child. A program that runs jobs calls this
+/// first in `main`.
+pub fn serve_if_child() {
+    if std::env::args().nth(1).as_deref() == Some(ARGUMENT) {
+        isolate::serve(perform);
+    }
+}
+
+fn perform(job: ChildJob) -> Result<Value> {
+    Ok(match job {
+        ChildJob::Guide(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
+    })
+}
+
+/// Runs a job in a child process, for at most `limit`.
+///
+/// # Errors
+/// If the job fails, hangs or ends its process; whatever happens, later jobs are not concerned.
+pub fn run<R: DeserializeOwned>(job: &ChildJob, limit: Duration) -> Result<R, ChildFailure> {
+    Isolate::new([ARGUMENT]).run(job, limit)
+}
