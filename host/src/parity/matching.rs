@@ -75,6 +75,7 @@ impl<'a> Matching<'a> {
                 opcodes(&candidate.text) == opcodes(text)
             });
         }
+        share_mirrors(&mut pairs, &texts);
         let functions = |family: &'a Family| {
             let name = family.name.as_str();
             family
@@ -101,6 +102,23 @@ impl<'a> Matching<'a> {
     pub fn families(&self) -> Vec<&'a str> {
         let names: BTreeSet<_> = self.families.values().copied().collect();
         names.into_iter().collect()
+    }
+}
+
+/// Releases before 3.4 write an instruction once per preprocessor condition on the architecture: one mirror serves all.
+fn share_mirrors(pairs: &mut [Pair], texts: &[Vec<String>]) {
+    for at in 1..pairs.len() {
+        let (before, rest) = pairs.split_at_mut(at);
+        let pair = &mut rest[0];
+        if pair.mirror.is_none() && pair.form.variant.arch_guard.is_some() {
+            let of_overload = before.iter().zip(texts).rev();
+            let mut of_overload = of_overload
+                .take_while(|(it, _)| std::ptr::eq(it.form.overload, pair.form.overload));
+            let same = |(it, text): &(&Pair, &Vec<String>)| {
+                it.form.slots == pair.form.slots && **text == texts[at]
+            };
+            pair.mirror = of_overload.find(same).and_then(|(it, _)| it.mirror);
+        }
     }
 }
 

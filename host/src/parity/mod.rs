@@ -10,6 +10,8 @@
 //! | equal, explained or failed | [`outcome`], [`explained`] |
 //! | the table and the JSON | [`report`] |
 //!
+//! [`sync`] compares another release of CCCL with the spec, without building anything.
+//!
 //! A kernel is compiled once on each side, for the architecture that has most of the forms; its PTX is then assembled
 //! for every architecture. (The architecture matters to ptxas, not to the text that either compiler writes around one
 //! instruction.) With `--arch` both compilers are asked for that very architecture.
@@ -23,6 +25,7 @@ pub mod matching;
 pub mod outcome;
 pub mod report;
 pub mod rust;
+pub mod sync;
 pub mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@ use super::*;
 use crate::spec::Spec;
 
 /// A header with two functions that do not exist: one that differs by tag, and one with every kind of parameter.
-const HEADER: &str = r#"
+pub(super) const HEADER: &str = r#"
 /* // frob.scope.b64 state, [addr], count; // PTX ISA 80, SM_90 */
 #if __cccl_ptx_isa >= 800
 template <::cuda::ptx::dot_scope _Scope>
@@ -35,7 +35,7 @@ _CCCL_DEVICE_API void twist(_B32 (&__out)[2], const _B32 (&__in)[2], ::cuda::ptx
 
 const TAGS: &str = "tags scope\n    Threads.\n    cta      .cta      One CTA.\n    cluster  .cluster  A cluster.\n";
 
-const FAMILY: &str = "//! Nothing real.\n
+pub(super) const FAMILY: &str = "//! Nothing real.\n
 instruction frob
     link frob
     about Frobs.
@@ -58,7 +58,7 @@ fn twist(out: &mut [b32; 2], input: [b32; 2], imm: n32 3..=7)
     PTX 8.6, sm_100a
 ";
 
-fn spec(family: &str) -> Spec {
+pub(super) fn spec(family: &str) -> Spec {
     crate::spec::build(TAGS, &[("frobbing".to_owned(), family.to_owned())]).unwrap()
 }
 
