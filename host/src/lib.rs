@@ -13,8 +13,11 @@
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
 //! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
+//! | [`bundle`] | a folder that runs on a GPU machine without compilers |
+//! | [`selftest`] | what a bundle checks there |
 
 pub mod build;
+pub mod bundle;
 pub mod child;
 pub mod demo;
 pub mod driver;
@@ -23,5 +26,6 @@ pub mod guide;
 pub mod inspect;
 pub mod link;
 pub mod parity;
+pub mod selftest;
 pub mod spec;
 pub mod toolchain;

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
+use cuda_ptx_host::bundle::Bundle;
 use cuda_ptx_host::{child, generate, link};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
@@ -55,6 +56,11 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Makes a folder that runs on a GPU machine without Rust or a compiler: `DIR/run demo|test`.
+    Bundle {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// Runs everything that CI checks.
     Test,
 }
@@ -89,6 +95,7 @@ fn run(command: Command) -> Result<()> {
             build::build(&kernels, &out)
         }
         Command::Demo { input, json } => demo::run(input.as_deref(), json.as_deref()),
+        Command::Bundle { dir } => Bundle::build(Arch::SM_90A, &dir).map(drop),
         Command::Test => test::run(),
         Command::Gen { check } => generate::run(check),
     }

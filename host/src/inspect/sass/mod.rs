@@ -6,6 +6,7 @@ mod rename;
 
 use crate::inspect::Multiset;
 use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -22,11 +23,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// All opcodes with their modifiers, counted.
+    /// All [operations](Instruction::operation), counted.
     pub fn opcodes(&self) -> Multiset {
         self.instructions
             .iter()
-            .map(|instruction| instruction.opcode.as_str())
+            .map(Instruction::operation)
             .collect()
     }
 
@@ -51,6 +52,29 @@ pub struct Instruction {
 }
 
 impl Instruction {
+    /// The opcode with those modifiers that mean something: whether two integers are equal does not
+    /// depend on their signs, so `ISETP.NE.U32.AND` (what `setp.ne.b32` becomes) is
+    /// `ISETP.NE.AND` (what `setp.ne.s32` becomes).
+    pub fn operation(&self) -> Cow<'_, str> {
+        let equality = [
+            "ISETP.EQ.U32",
+            "ISETP.NE.U32",
+            "UISETP.EQ.U32",
+            "UISETP.NE.U32",
+        ];
+        match equality
+            .into_iter()
+            .find(|compare| self.opcode.starts_with(compare))
+        {
+            Some(compare) => Cow::Owned(self.opcode.replacen(
+                compare,
+                compare.trim_end_matches(".U32"),
+                1,
+            )),
+            None => Cow::Borrowed(&self.opcode),
+        }
+    }
+
     /// The opcode without its modifiers.
     pub fn base(&self) -> &str {
         self.opcode.split('.').next().unwrap_or(&self.opcode)

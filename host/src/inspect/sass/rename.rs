@@ -25,7 +25,7 @@ impl<'a> Names<'a> {
             self.words(guard, 1, &mut line);
             line.push(' ');
         }
-        line.push_str(&instruction.opcode);
+        line.push_str(&instruction.operation());
         for (position, operand) in instruction.operands.iter().enumerate() {
             line.push_str(if position == 0 { " " } else { ", " });
             self.words(operand, width(instruction, position), &mut line);

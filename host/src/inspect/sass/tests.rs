@@ -247,3 +247,25 @@ fn generic_accesses_are_those_without_an_address_space() {
     assert_eq!(generic, ["LD.E", "ST.E.64"]);
     assert!(generic_accesses(&named(NVCC, "twice")).is_empty());
 }
+
+#[test]
+fn equality_has_no_sign_but_order_has() {
+    let operation = |opcode: &str| {
+        let instruction = Instruction {
+            guard: None,
+            opcode: opcode.to_owned(),
+            operands: Vec::new(),
+        };
+        instruction.operation().into_owned()
+    };
+    assert_eq!(operation("ISETP.NE.U32.AND"), "ISETP.NE.AND");
+    assert_eq!(operation("UISETP.EQ.U32.OR"), "UISETP.EQ.OR");
+    for opcode in [
+        "ISETP.GE.U32.AND",
+        "ISETP.NE.AND",
+        "ISETP.NE.U64.AND",
+        "STS",
+    ] {
+        assert_eq!(operation(opcode), opcode);
+    }
+}

@@ -1,0 +1,89 @@
+//! The program of a bundle: `run demo` and `run test` on a GPU machine that has no Rust and no
+//! compiler. `cargo xtask bundle` makes the folder it runs from.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use cuda_ptx_host::bundle::Bundle;
+use cuda_ptx_host::demo::{GpuRun, Report};
+use cuda_ptx_host::selftest::SelfTest;
+use cuda_ptx_host::{child, guide};
+
+/// Runs prebuilt cuda-ptx kernels on this machine's GPU.
+#[derive(Parser)]
+#[command(name = "run")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the guide's kernels in Rust and C++, and prints how they compare.
+    Demo {
+        /// A file of raw little-endian f32 that `producer_consumer` streams, instead of generated
+        /// numbers.
+        #[arg(long)]
+        input: Option<PathBuf>,
+        /// Also writes the report as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Checks everything that needs a GPU.
+    Test {
+        /// Also writes the results as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    child::serve_if_child();
+    let result = match Cli::parse().command {
+        Command::Demo { input, json } => demo(input.as_deref(), json.as_deref()),
+        Command::Test { json } => test(json.as_deref()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo(input: Option<&Path>, json: Option<&Path>) -> Result<()> {
+    if let Some(path) = input {
+        guide::check_input(path)?;
+    }
+    let bundle = Bundle::of_this_program()?;
+    let run = GpuRun::launch(&bundle.images(), input)?;
+    let (toolchain, comparisons) = bundle.into_findings();
+    let report = Report::new(toolchain, comparisons, &run);
+    print!("{}", report.table());
+    if let Some(path) = json {
+        report.write_json(path)?;
+    }
+    if let Some(reason) = run.skip_reason() {
+        bail!("nothing was run on a GPU, which is what this program is for: {reason}");
+    }
+    if !report.holds() {
+        bail!("not every row holds");
+    }
+    Ok(())
+}
+
+fn test(json: Option<&Path>) -> Result<()> {
+    let test = SelfTest::run(&Bundle::of_this_program()?)?;
+    println!("{}", test.summary());
+    if let Some(path) = json {
+        std::fs::write(path, serde_json::to_string_pretty(&test)? + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if !test.passed() {
+        bail!("not every check passed");
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! What a bundle checks on a GPU beyond the demonstration: PTX that the driver compiles, kernels that
+//! hang and fault, the driver module's own tests, and how fast the stream is in both languages.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+
+use crate::bundle::Bundle;
+use crate::child::{self, ChildJob};
+use crate::driver::Driver;
+use crate::driver::isolate::ChildFailure;
+use crate::guide::{self, Case, Fault, FaultJob, Job, Language, Outcome, Timing, TimingJob};
+
+/// Enough for a kernel that returns at once.
+const HANG_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many pairs of launches are timed.
+const PAIRS: u32 = 101;
+
+/// Everything that was checked.
+#[derive(Debug, Serialize)]
+pub struct SelfTest {
+    gpu: String,
+    /// The CUDA version that the driver supports.
+    driver: String,
+    checks: Vec<Check>,
+    /// `producer_consumer` in both languages; absent if it failed.
+    producer_consumer: Option<Timing>,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: String,
+    passed: bool,
+    seconds: f64,
+    /// What happened, or what was wrong.
+    remark: String,
+}
+
+impl SelfTest {
+    /// Runs all checks, also behind one that fails.
+    ///
+    /// # Errors
+    /// If there is no GPU to run them on.
+    pub fn run(bundle: &Bundle) -> Result<Self> {
+        let driver = Driver::open()?;
+        let mut test = Self {
+            gpu: driver.gpu_name()?,
+            driver: driver.cuda_version().to_string(),
+            checks: Vec::new(),
+            producer_consumer: None,
+        };
+        drop(driver);
+        let images = bundle.images();
+        for case in guide::cases() {
+            for (language, image) in [
+                (Language::Rust, images.rust_cubin()),
+                (Language::Rust, images.rust_ptx()),
+                (Language::Cpp, images.cpp_cubin()),
+            ] {
+                test.guide(case, language, image);
+            }
+        }
+        test.faults(bundle);
+        test.check("the driver module's tests", || driver_tests(bundle));
+        test.timing(bundle);
+        Ok(test)
+    }
+
+    /// Whether all checks passed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.checks.iter().all(|check| check.passed)
+    }
+
+    /// A line a check, the timing, and a summary.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut lines: Vec<String> = self.checks.iter().map(Check::line).collect();
+        if let Some(timing) = &self.producer_consumer {
+            let [rust, cpp] = timing.gigabytes_per_second;
+            let [low, high] = timing.ratio_quartiles;
+            lines.push(format!(
+                "producer_consumer, {} bytes: Rust {rust:.0} GB/s, C++ {cpp:.0} GB/s; time of Rust / C++ {:.3} (quartiles {low:.3} to {high:.3}, {} pairs)",
+                timing.bytes, timing.ratio, timing.milliseconds.len()
+            ));
+        }
+        let failed = self.checks.iter().filter(|check| !check.passed).count();
+        lines.push(format!(
+            "{} passed, {failed} failed",
+            self.checks.len() - failed
+        ));
+        lines.join("\n")
+    }
+
+    fn check(&mut self, name: impl Into<String>, run: impl FnOnce() -> Result<String>) {
+        let start = Instant::now();
+        let result = run();
+        let check = Check {
+            name: name.into(),
+            passed: result.is_ok(),
+            seconds: start.elapsed().as_secs_f64(),
+            remark: result.unwrap_or_else(|error| format!("{error:#}")),
+        };
+        eprintln!("{}", check.line());
+        self.checks.push(check);
+    }
+
+    fn guide(&mut self, case: Case, language: Language, image: PathBuf) {
+        let kind = image.extension().unwrap_or_default().display().to_string();
+        let job = ChildJob::Guide(Job {
+            case,
+            language,
+            image,
+            input: None,
+        });
+        self.check(format!("{} in {language}, {kind}", case.name()), || {
+            let outcome: Outcome = child::run(&job, guide::LIMIT)?;
+            Ok(format!(
+                "{} launches, {} elements",
+                outcome.launches, outcome.elements
+            ))
+        });
+    }
+
+    /// A kernel that hangs is killed, one that faults is named, and the next one runs.
+    fn faults(&mut self, bundle: &Bundle) {
+        let job = |fault| {
+            ChildJob::Fault(FaultJob {
+                fault,
+                image: bundle.faults(),
+            })
+        };
+        self.check(
+            "a kernel that hangs is killed at its limit",
+            || match child::run::<()>(&job(Fault::Hang), HANG_LIMIT) {
+                Err(failure @ ChildFailure::Hung { .. }) => Ok(failure.headline()),
+                other => bail!("expected a hung kernel, found {other:?}"),
+            },
+        );
+        self.check(
+            "a kernel that faults is reported by name",
+            || match child::run::<()>(&job(Fault::Fault), guide::LIMIT) {
+                Err(ChildFailure::Driver { error, .. })
+                    if &*error.name == "CUDA_ERROR_ILLEGAL_ADDRESS" =>
+                {
+                    Ok(error.name.to_string())
+                }
+                other => bail!("expected CUDA_ERROR_ILLEGAL_ADDRESS, found {other:?}"),
+            },
+        );
+        self.guide(
+            Case::InitBarrier,
+            Language::Rust,
+            bundle.images().rust_cubin(),
+        );
+    }
+
+    fn timing(&mut self, bundle: &Bundle) {
+        let images = bundle.images();
+        let job = ChildJob::Timing(TimingJob {
+            rust_image: images.rust_cubin(),
+            cpp_image: images.cpp_cubin(),
+            input: None,
+            pairs: PAIRS,
+        });
+        let mut timing = None;
+        self.check("producer_consumer, timed in pairs", || {
+            timing = Some(child::run::<Timing>(&job, guide::LIMIT)?);
+            Ok(format!("{PAIRS} pairs"))
+        });
+        self.producer_consumer = timing;
+    }
+}
+
+impl Check {
+    fn line(&self) -> String {
+        let verdict = if self.passed { "ok" } else { "FAILED" };
+        format!(
+            "{verdict} {} ({:.1} s): {}",
+            self.name, self.seconds, self.remark
+        )
+    }
+}
+
+fn driver_tests(bundle: &Bundle) -> Result<String> {
+    let output = Command::new(bundle.gpu_tests())
+        .arg("--include-ignored")
+        .output()
+        .with_context(|| format!("cannot run {}", bundle.gpu_tests().display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{text}");
+    let summary = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("test result:"));
+    Ok(summary.context("the tests wrote no summary")?.to_owned())
+}
