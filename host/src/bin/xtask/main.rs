@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
 use cuda_ptx_host::bundle::Bundle;
-use cuda_ptx_host::{child, generate, link};
+use cuda_ptx_host::{child, generate, link, parity};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
 #[derive(Parser)]
@@ -61,6 +61,24 @@ enum Command {
         /// The folder.
         dir: PathBuf,
     },
+    /// Compares every form of `cuda::ptx` with its mirror: PTX, and machine code for each architecture.
+    Parity {
+        /// One family of `spec/`, for instance mbarrier.
+        #[arg(long)]
+        family: Option<String>,
+        /// One architecture, for instance sm_90a.
+        #[arg(long)]
+        arch: Option<String>,
+        /// Also writes the result here.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Lists what a release of CCCL has that `spec/` has not, and the other way round.
+    Sync {
+        /// A folder with CCCL's headers: a toolkit, or an unpacked wheel nvidia-cuda-cccl.
+        #[arg(long)]
+        cccl: PathBuf,
+    },
     /// Runs everything that CI checks.
     Test,
 }
@@ -96,6 +114,10 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Demo { input, json } => demo::run(input.as_deref(), json.as_deref()),
         Command::Bundle { dir } => Bundle::build(Arch::SM_90A, &dir).map(drop),
+        Command::Parity { family, arch, json } => {
+            parity::run(&parity::Options { family, arch, json })
+        }
+        Command::Sync { cccl } => parity::sync::run(&cccl),
         Command::Test => test::run(),
         Command::Gen { check } => generate::run(check),
     }
