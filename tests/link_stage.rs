@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use cuda_ptx_host::link::{self, Arguments};
+use cuda_ptx_host::link::{self, Arguments, Header};
 use cuda_ptx_host::toolchain;
 
 const LEVELS: [char; 6] = ['0', '1', '2', '3', 's', 'z'];
@@ -29,6 +29,7 @@ fn ptx(name: &str, opt_level: char) -> Result<String> {
         target_cpu: "sm_90a".into(),
         target_features: "+ptx86".into(),
         opt_level,
+        header: Header::default(),
     };
     link::link(&arguments, &toolchain::llvm()?)?;
     Ok(std::fs::read_to_string(output)?)

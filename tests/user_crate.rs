@@ -144,6 +144,22 @@ fn an_isa_version_too_old_for_a_form_or_the_architecture_is_an_error() {
 }
 
 #[test]
+fn forms_and_architectures_newer_than_llvm_get_their_header() {
+    let user = UserCrate::with_body("mbarrier_init_layout(layout_v1, barrier, 1)");
+    let output = user.xtask_build(&["--arch", "sm_107a", "--isa", "9.4", "--out", "k.ptx"]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let ptx = user.folder.path().join("k.ptx");
+    let text = std::fs::read_to_string(&ptx).unwrap();
+    assert!(text.contains(".version 9.4\n.target sm_107a\n"), "{text}");
+    let arch: Arch = "sm_107a".parse().unwrap();
+    build::cubin(&ptx, arch, user.folder.path().join("k.cubin")).unwrap();
+}
+
+#[test]
 fn a_crate_that_does_not_compile_shows_the_compiler_s_words() {
     let user = UserCrate::with_body("mbarrier_init(barrier)");
     user.fails(

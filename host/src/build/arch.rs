@@ -15,11 +15,11 @@ pub struct Arch {
     pub suffix: Option<char>,
 }
 
-/// The architectures that the link stage's LLVM, rustc and ptxas all know.
-const KNOWN: [&str; 23] = [
+/// The architectures that ptxas 13.5 assembles for.
+const KNOWN: [&str; 26] = [
     "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a",
-    "sm_100f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a",
-    "sm_120f", "sm_121", "sm_121a", "sm_121f",
+    "sm_100f", "sm_103", "sm_103a", "sm_103f", "sm_107", "sm_107a", "sm_107f", "sm_110", "sm_110a",
+    "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
 ];
 
 impl Arch {

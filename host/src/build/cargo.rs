@@ -111,7 +111,7 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
 
 /// Makes this very program the linker, unless another is given. The stamp changes with the program,
 /// so that cargo links again when the link stage is another.
-fn link_arguments(kernels: &KernelCrate) -> Result<[OsString; 2]> {
+fn link_arguments(kernels: &KernelCrate) -> Result<Vec<OsString>> {
     let linker = match &kernels.linker {
         Some(program) => program.clone(),
         None => crate::link::install()?,
@@ -128,10 +128,17 @@ fn link_arguments(kernels: &KernelCrate) -> Result<[OsString; 2]> {
     };
     let mut flag = OsString::from("-Clinker=");
     flag.push(linker);
-    Ok([
+    let mut arguments = vec![
         flag,
         format!("--cfg=cuda_ptx_link_stamp=\"{modified}{marking}\"").into(),
-    ])
+    ];
+    if kernels.isa > Isa::LLVM_NEWEST {
+        arguments.push(format!("-Clink-arg=--ptx-version={}", kernels.isa).into());
+    }
+    if kernels.arch.llvm_cpu() != kernels.arch.to_string() {
+        arguments.push(format!("-Clink-arg=--ptx-target={}", kernels.arch).into());
+    }
+    Ok(arguments)
 }
 
 /// Runs cargo, prints the compiler's messages, and returns the PTX among the artifacts.

@@ -125,7 +125,7 @@ trait Language {
     /// A pointer to the shared-memory object at an offset.
     fn shared(&self, offset: usize, to: Scalar, mutable: bool) -> String;
     /// The value that a parameter stands for.
-    fn from_parameter(&self, name: &str, of: Scalar) -> String;
+    fn parameter_as(&self, name: &str, of: Scalar) -> String;
     fn element(&self, pointer: &str, index: usize) -> String;
     fn array(&self, name: &str, of: Scalar, elements: &[String]) -> String;
     /// Declares a variable that an argument is written to, and names it as an argument.
@@ -232,13 +232,13 @@ fn scalar(
     if words < 2 {
         let parameter = if of == Scalar::Bool { Scalar::U32 } else { of };
         params.push((name.to_string(), language.value_type(parameter)));
-        return language.from_parameter(name, of);
+        return language.parameter_as(name, of);
     }
     let words: Vec<String> = (0..words).map(|index| format!("{name}{index}")).collect();
     for word in &words {
         params.push((word.clone(), language.value_type(Scalar::U64)));
     }
-    language.from_parameter(&words.join(", "), of)
+    language.parameter_as(&words.join(", "), of)
 }
 
 fn elements(
@@ -255,7 +255,7 @@ fn elements(
         }
         return names
             .iter()
-            .map(|element| language.from_parameter(element, of))
+            .map(|element| language.parameter_as(element, of))
             .collect();
     }
     params.push((name.to_string(), language.pointer_type(of, false)));
@@ -322,7 +322,7 @@ impl Language for Rust {
         }
     }
 
-    fn from_parameter(&self, name: &str, of: Scalar) -> String {
+    fn parameter_as(&self, name: &str, of: Scalar) -> String {
         match of {
             Scalar::Bool => format!("{name} != 0"),
             Scalar::Bits(128 | 256) => format!("[{name}]"),
@@ -445,7 +445,7 @@ impl Language for Cpp {
         format!("({})(smem + {offset})", self.pointer_type(to, mutable))
     }
 
-    fn from_parameter(&self, name: &str, of: Scalar) -> String {
+    fn parameter_as(&self, name: &str, of: Scalar) -> String {
         match of {
             Scalar::Bool => format!("{name} != 0"),
             Scalar::Bits(128 | 256) => format!("{}{{{name}}}", self.value_type(of)),

@@ -19,6 +19,17 @@ pub struct Arguments {
     pub target_features: String,
     /// The digit or letter of `-O`.
     pub opt_level: char,
+    /// What the PTX's header says instead of what LLVM knows.
+    pub header: Header,
+}
+
+/// `.version` and `.target` of the PTX, where they are newer than LLVM.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// For instance `9.4`.
+    pub version: Option<String>,
+    /// For instance `sm_107a`.
+    pub target: Option<String>,
 }
 
 impl Arguments {
@@ -35,6 +46,7 @@ impl Arguments {
             target_cpu: String::new(),
             target_features: String::new(),
             opt_level: '0',
+            header: Header::default(),
         };
         while let Some(argument) = arguments.next() {
             let (option, inline) = match argument.split_once('=') {
@@ -54,6 +66,8 @@ impl Arguments {
                 "-o" | "--output" => parsed.output = value()?.into(),
                 "--target-cpu" => parsed.target_cpu = value()?,
                 "--target-feature" => parsed.target_features = value()?,
+                "--ptx-version" => parsed.header.version = Some(value()?),
+                "--ptx-target" => parsed.header.target = Some(value()?),
                 "--target" | "-L" => drop(value()?),
                 "--debug" => {}
                 _ if option.starts_with("-O") => {
@@ -89,7 +103,7 @@ mod tests {
     fn rustc_s_command_line_is_understood() {
         let parsed = parse(
             "--export-symbol k a.o libcore.rlib -L dir --target nvptx64-nvidia-cuda --target-cpu sm_90a \
-             --target-feature=+ptx80,+ptx86 -o out.ptx -O3 --debug",
+             --target-feature=+ptx80,+ptx86 --ptx-version=9.4 -o out.ptx -O3 --debug",
         );
         assert_eq!(
             parsed.unwrap(),
@@ -100,6 +114,10 @@ mod tests {
                 target_cpu: "sm_90a".into(),
                 target_features: "+ptx80,+ptx86".into(),
                 opt_level: '3',
+                header: Header {
+                    version: Some("9.4".into()),
+                    target: None
+                },
             }
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! rustc calls `cuda-ptx-link` as its linker, with bitcode that no LLVM pass has touched
 //! (`-Cno-prepopulate-passes`). The stage links it, rewrites what rustc cannot express
-//! ([`rewrite`], [`convergence`]), and only then optimises:
+//! (`rewrite`, `convergence`), and only then optimises:
 //!
 //! ```text
 //! llvm-link → opt (drop what is unused) → rewrite, mark → opt -O → fold → opt (infer address spaces) → llc → check
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, Header};
 
 use crate::toolchain::{self, LlvmTools};
 
@@ -38,7 +38,7 @@ static CAN_BE_LINKER: AtomicBool = AtomicBool::new(false);
 /// Acts as rustc's linker, if this process was started under the linker's name.
 ///
 /// A program that builds kernels is its own linker: it calls this first in `main` and returns the
-/// exit code, if there is one. [`install`] makes the name.
+/// exit code, if there is one. The build module makes the name.
 #[must_use]
 pub fn run_as_linker() -> Option<ExitCode> {
     CAN_BE_LINKER.store(true, Ordering::Relaxed);
@@ -132,6 +132,7 @@ impl Stage<'_> {
         let inferred = self.opt("inferred", &folded, INFER_ADDRESS_SPACES)?;
         let ptx = self.compile(&inferred)?;
         ptx::check(&ptx)?;
+        let ptx = ptx::set_header(&ptx, &self.arguments.header);
         Ok(match self.arguments.opt_level {
             '0' => ptx,
             _ => ptx::keep_line_tables_only(&ptx),

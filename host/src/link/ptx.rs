@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use super::arguments::Header;
 use super::text::is_name_char;
 
 /// Device functions that the driver itself provides to every module.
@@ -38,23 +39,21 @@ pub fn keep_line_tables_only(ptx: &str) -> String {
         .collect()
 }
 
-/// Raises `.version` to `major.minor` if it is lower; LLVM does not know the newest ones.
-pub fn raise_version(ptx: &str, (major, minor): (u32, u32)) -> String {
-    let mut out = String::with_capacity(ptx.len());
-    for line in ptx.split_inclusive('\n') {
-        match line.strip_prefix(".version ").and_then(parse_version) {
-            Some(found) if found < (major, minor) => {
-                out.push_str(&format!(".version {major}.{minor}\n"))
-            }
-            _ => out.push_str(line),
-        }
-    }
-    out
-}
-
-fn parse_version(text: &str) -> Option<(u32, u32)> {
-    let (major, minor) = text.trim().split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+/// Writes the header's `.version` and `.target` where they are newer than what LLVM knows.
+pub fn set_header(ptx: &str, header: &Header) -> String {
+    let replacement = |line: &str| {
+        let (directive, value) = if line.starts_with(".version ") {
+            (".version", header.version.as_ref()?)
+        } else if line.starts_with(".target ") {
+            (".target", header.target.as_ref()?)
+        } else {
+            return None;
+        };
+        Some(format!("{directive} {value}\n"))
+    };
+    ptx.split_inclusive('\n')
+        .map(|line| replacement(line).unwrap_or_else(|| line.to_owned()))
+        .collect()
 }
 
 fn undefined_functions(ptx: &str) -> Vec<&str> {
@@ -139,12 +138,16 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_only_raised() {
-        let ptx = "//\n.version 8.6\n.target sm_90a\n";
+    fn the_header_is_set_where_it_is_given() {
+        let ptx = "//\n.version 9.0\n.target sm_100a\n// .version 9.0\n";
+        let header = Header {
+            version: Some("9.4".into()),
+            target: Some("sm_107a".into()),
+        };
         assert_eq!(
-            raise_version(ptx, (9, 2)),
-            "//\n.version 9.2\n.target sm_90a\n"
+            set_header(ptx, &header),
+            "//\n.version 9.4\n.target sm_107a\n// .version 9.0\n"
         );
-        assert_eq!(raise_version(ptx, (8, 0)), ptx);
+        assert_eq!(set_header(ptx, &Header::default()), ptx);
     }
 }
