@@ -27,8 +27,7 @@ where
     unsafe {
         asm!(
             "getctarank.shared::cluster.u32 {dest}, {addr};",
-            dest = out(reg32) dest,
-            addr = in(reg32) as_ptr_smem(addr),
+            dest = out(reg32) dest, addr = in(reg32) as_ptr_smem(addr),
             options(pure, nomem, nostack),
         );
     }

@@ -62,8 +62,7 @@ pub unsafe fn cp_async_bulk<T, U>(
         asm!(
             "cp.async.bulk.global.shared::cta.bulk_group [{dst_mem}], [{src_mem}], {size};",
             dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-            src_mem = in(reg32) as_ptr_smem(src_mem),
-            size = in(reg32) size,
+            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
             options(nostack),
         );
     }
@@ -103,7 +102,7 @@ pub unsafe fn cp_async_bulk_bar<Dst, Src, T, U>(
 ) where
     (Dst, Src): CpAsyncBulkBar,
 {
-    unsafe { (dst, src).issue(dst_mem, src_mem, size, bar) }
+    unsafe { (dst, src).issue(dst_mem.cast(), src_mem.cast(), size, bar) }
 }
 
 /// The forms of [`cp_async_bulk_bar`].
@@ -116,7 +115,7 @@ pub unsafe fn cp_async_bulk_bar<Dst, Src, T, U>(
 )]
 pub trait CpAsyncBulkBar: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64);
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64);
 }
 
 impl CpAsyncBulkBar for (space_cluster, space_global)
@@ -124,15 +123,13 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -143,15 +140,13 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -162,15 +157,13 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -210,7 +203,7 @@ pub unsafe fn cp_async_bulk_report_mechanism_bar<Dst, ReportMechanism, T, U>(
 ) where
     (Dst, ReportMechanism): CpAsyncBulkReportMechanismBar,
 {
-    unsafe { (dst, report_mechanism).issue(dst_mem, src_mem, size, bar) }
+    unsafe { (dst, report_mechanism).issue(dst_mem.cast(), src_mem.cast(), size, bar) }
 }
 
 /// The forms of [`cp_async_bulk_report_mechanism_bar`].
@@ -221,7 +214,7 @@ pub unsafe fn cp_async_bulk_report_mechanism_bar<Dst, ReportMechanism, T, U>(
 )]
 pub trait CpAsyncBulkReportMechanismBar: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64);
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64);
 }
 
 impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_16bytes_80000000)
@@ -229,15 +222,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -248,15 +239,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -267,15 +256,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -286,15 +273,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -305,15 +290,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -324,15 +307,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -343,15 +324,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -362,15 +341,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -381,15 +358,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -400,15 +375,13 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(self, dst_mem: *mut T, src_mem: *const U, size: u32, bar: *mut u64) {
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
         unsafe {
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), options(nostack),
             );
         }
     }
@@ -451,10 +424,8 @@ pub unsafe fn cp_async_bulk_bar_cta_mask<T, U>(
         asm!(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
             dst_mem = in(reg32) as_ptr_smem(dst_mem),
-            src_mem = in(reg64) as_ptr_gmem(src_mem),
-            size = in(reg32) size,
-            bar = in(reg32) as_ptr_smem(bar),
-            cta_mask = in(reg16) cta_mask,
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+            bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg16) cta_mask,
             options(nostack),
         );
     }
@@ -500,12 +471,10 @@ pub unsafe fn cp_async_bulk_ignore_oob<T, U>(
         asm!(
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [{dst_mem}], [{src_mem}], {size}, {ignore_bytes_left}, {ignore_bytes_right}, [{bar}];",
             dst_mem = in(reg32) as_ptr_smem(dst_mem),
-            src_mem = in(reg64) as_ptr_gmem(src_mem),
-            size = in(reg32) size,
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
             ignore_bytes_left = in(reg32) ignore_bytes_left,
             ignore_bytes_right = in(reg32) ignore_bytes_right,
-            bar = in(reg32) as_ptr_smem(bar),
-            options(nostack),
+            bar = in(reg32) as_ptr_smem(bar), options(nostack),
         );
     }
 }
@@ -544,10 +513,8 @@ pub unsafe fn cp_async_bulk_cp_mask<T, U>(
         asm!(
             "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [{dst_mem}], [{src_mem}], {size}, {byte_mask};",
             dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-            src_mem = in(reg32) as_ptr_smem(src_mem),
-            size = in(reg32) size,
-            byte_mask = in(reg16) byte_mask,
-            options(nostack),
+            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+            byte_mask = in(reg16) byte_mask, options(nostack),
         );
     }
 }
@@ -589,10 +556,8 @@ pub unsafe fn cp_async_bulk_multicast_32b<T, U>(
         asm!(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
             dst_mem = in(reg32) as_ptr_smem(dst_mem),
-            src_mem = in(reg64) as_ptr_gmem(src_mem),
-            size = in(reg32) size,
-            bar = in(reg32) as_ptr_smem(bar),
-            cta_mask = in(reg32) cta_mask,
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+            bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
             options(nostack),
         );
     }
@@ -634,7 +599,7 @@ pub unsafe fn cp_async_bulk_multicast_32b_report_mechanism<ReportMechanism, T, U
 ) where
     ReportMechanism: CpAsyncBulkMulticast32bReportMechanism,
 {
-    unsafe { report_mechanism.issue(dst_mem, src_mem, size, bar, cta_mask) }
+    unsafe { report_mechanism.issue(dst_mem.cast(), src_mem.cast(), size, bar, cta_mask) }
 }
 
 /// The forms of [`cp_async_bulk_multicast_32b_report_mechanism`].
@@ -645,10 +610,10 @@ pub unsafe fn cp_async_bulk_multicast_32b_report_mechanism<ReportMechanism, T, U
 )]
 pub trait CpAsyncBulkMulticast32bReportMechanism: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -660,10 +625,10 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -672,10 +637,8 @@ where
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask,
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
                 options(nostack),
             );
         }
@@ -687,10 +650,10 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -699,10 +662,8 @@ where
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask,
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
                 options(nostack),
             );
         }
@@ -714,10 +675,10 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -726,10 +687,8 @@ where
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask,
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
                 options(nostack),
             );
         }
@@ -741,10 +700,10 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -753,10 +712,8 @@ where
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask,
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
                 options(nostack),
             );
         }
@@ -768,10 +725,10 @@ where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
     #[inline(always)]
-    unsafe fn issue<T, U>(
+    unsafe fn issue(
         self,
-        dst_mem: *mut T,
-        src_mem: *const U,
+        dst_mem: *mut (),
+        src_mem: *const (),
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
@@ -780,13 +737,40 @@ where
             asm!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem),
-                size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask,
+                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
                 options(nostack),
             );
         }
+    }
+}
+
+/// Starts a prefetch of `size` bytes of global memory into the L2 cache.
+///
+/// ```text
+/// cp.async.bulk.prefetch.L2.global.L2::cache_hint [src_mem], size, cache_policy;
+///     PTX ISA 8.0, sm_90 and later
+/// ```
+///
+/// - `size`: bytes, a multiple of 16.
+///
+/// PTX ISA: [`cp.async.bulk.prefetch`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch)
+///
+/// # Safety
+///
+/// `src_mem` points to `size` bytes in global memory, aligned to 16 bytes; `size` is a multiple
+/// of 16.
+#[inline(always)]
+pub unsafe fn cp_async_bulk_prefetch<T>(src_mem: *const T, size: u32)
+where
+    for<'a> Target: Has<ptx_80> + Has<sm_90>,
+{
+    unsafe {
+        asm!(
+            "cp.async.bulk.prefetch.L2.global.L2::cache_hint [{src_mem}], {size}, {cache_policy};",
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+            cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+        );
     }
 }
 
@@ -808,17 +792,18 @@ where
 /// `src_mem` points to `size` bytes in global memory, aligned to 16 bytes; `size` is a multiple
 /// of 16.
 #[inline(always)]
-pub unsafe fn cp_async_bulk_prefetch<T>(src_mem: *const T, size: u32, cache_policy: u64)
-where
+pub unsafe fn cp_async_bulk_prefetch_cache_policy<T>(
+    src_mem: *const T,
+    size: u32,
+    cache_policy: u64,
+) where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.L2.global.L2::cache_hint [{src_mem}], {size}, {cache_policy};",
-            src_mem = in(reg64) as_ptr_gmem(src_mem),
-            size = in(reg32) size,
-            cache_policy = in(reg64) cache_policy,
-            options(nostack),
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+            cache_policy = in(reg64) cache_policy, options(nostack),
         );
     }
 }
@@ -847,8 +832,7 @@ where
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.L2.global.L2::evict_last [{src_mem}], {size};",
-            src_mem = in(reg64) as_ptr_gmem(src_mem),
-            size = in(reg32) size,
+            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
             options(nostack),
         );
     }
@@ -893,8 +877,7 @@ where
     unsafe {
         asm!(
             "cp.async.bulk.wait_group {n};",
-            n = const N,
-            options(nostack),
+            n = const N, options(nostack),
         );
     }
 }
@@ -919,8 +902,7 @@ where
     unsafe {
         asm!(
             "cp.async.bulk.wait_group.read {n};",
-            n = const N,
-            options(nostack),
+            n = const N, options(nostack),
         );
     }
 }
@@ -945,8 +927,7 @@ where
     unsafe {
         asm!(
             "cp.async.bulk.wait_group.sync_restrict::proxy::async {n};",
-            n = const N,
-            options(nostack),
+            n = const N, options(nostack),
         );
     }
 }

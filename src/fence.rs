@@ -11,12 +11,15 @@
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 
 use crate::asm::asm;
+use crate::immediate::n32;
 use crate::sealed::Sealed;
 use crate::tags::{
     scope_cluster, scope_cta, scope_gpu, scope_sys, sem_acq_rel, sem_acquire, sem_release, sem_sc,
     space_cluster, space_global, space_shared,
 };
-use crate::target::{Has, Target, ptx_78, ptx_80, ptx_86, ptx_94, ptx_95, sm_90};
+use crate::target::{
+    Has, Target, ptx_75, ptx_78, ptx_80, ptx_83, ptx_86, ptx_93, ptx_94, ptx_95, sm_90, sm_100,
+};
 
 /// Orders the memory accesses of the executing thread, as the threads in `scope` see them.
 ///
@@ -506,6 +509,460 @@ where
             asm!(
                 "fence.release.sync_restrict::shared::cta.cluster;",
                 options(nostack),
+            );
+        }
+    }
+}
+
+/// Orders accesses of this thread to the same memory through different virtual addresses.
+///
+/// ```text
+/// fence.proxy.alias;
+///     PTX ISA 7.5, sm_70 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy.alias`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+#[inline(always)]
+pub fn fence_proxy_alias()
+where
+    for<'a> Target: Has<ptx_75>,
+{
+    unsafe {
+        asm!("fence.proxy.alias;", options(nostack),);
+    }
+}
+
+/// Orders accesses of this thread to the same memory through different virtual addresses.
+///
+/// ```text
+/// fence.proxy.alias.sem.sys;
+///     .sem = { .acquire, .release }
+///     PTX ISA 9.4, sm_90 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy.alias`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+#[inline(always)]
+pub fn fence_proxy_alias_sem<Sem>(sem: Sem)
+where
+    Sem: FenceProxyAliasSem,
+{
+    sem.issue()
+}
+
+/// The forms of [`fence_proxy_alias_sem`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_alias_sem` has no form for `{Self}`",
+    label = "no such sem",
+    note = "there is: sem_acquire | sem_release"
+)]
+pub trait FenceProxyAliasSem: Sealed {
+    #[doc(hidden)]
+    fn issue(self);
+}
+
+impl FenceProxyAliasSem for sem_acquire
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_90>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!("fence.proxy.alias.acquire.sys;", options(nostack),);
+        }
+    }
+}
+
+impl FenceProxyAliasSem for sem_release
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_90>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!("fence.proxy.alias.release.sys;", options(nostack),);
+        }
+    }
+}
+
+/// Orders accesses through the fabric proxy and the generic one, in the order of the name, to
+/// the same memory through different virtual addresses.
+///
+/// ```text
+/// fence.proxy.from::to.alias.sem.sys;
+///     .from.to = { .fabric.fabric, .fabric.generic, .generic.fabric }
+///     .sem = { .acquire, .release }
+///     PTX ISA 9.3, sm_100 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy (fabric)`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+#[inline(always)]
+pub fn fence_proxy_fabric_fabric_alias<Sem>(sem: Sem)
+where
+    Sem: FenceProxyFabricFabricAlias,
+{
+    sem.issue()
+}
+
+/// The forms of [`fence_proxy_fabric_fabric_alias`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_fabric_fabric_alias` has no form for `{Self}`",
+    label = "no such sem",
+    note = "there is: sem_acquire | sem_release"
+)]
+pub trait FenceProxyFabricFabricAlias: Sealed {
+    #[doc(hidden)]
+    fn issue(self);
+}
+
+impl FenceProxyFabricFabricAlias for sem_acquire
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.fabric::fabric.alias.acquire.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyFabricFabricAlias for sem_release
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.fabric::fabric.alias.release.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// Orders accesses through the fabric proxy and the generic one, in the order of the name, to
+/// the same memory through different virtual addresses.
+///
+/// ```text
+/// fence.proxy.from::to.alias.sem.sys;
+///     .from.to = { .fabric.fabric, .fabric.generic, .generic.fabric }
+///     .sem = { .acquire, .release }
+///     PTX ISA 9.3, sm_100 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy (fabric)`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+#[inline(always)]
+pub fn fence_proxy_fabric_generic_alias<Sem>(sem: Sem)
+where
+    Sem: FenceProxyFabricGenericAlias,
+{
+    sem.issue()
+}
+
+/// The forms of [`fence_proxy_fabric_generic_alias`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_fabric_generic_alias` has no form for `{Self}`",
+    label = "no such sem",
+    note = "there is: sem_acquire | sem_release"
+)]
+pub trait FenceProxyFabricGenericAlias: Sealed {
+    #[doc(hidden)]
+    fn issue(self);
+}
+
+impl FenceProxyFabricGenericAlias for sem_acquire
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.fabric::generic.alias.acquire.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyFabricGenericAlias for sem_release
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.fabric::generic.alias.release.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// Orders accesses through the fabric proxy and the generic one, in the order of the name, to
+/// the same memory through different virtual addresses.
+///
+/// ```text
+/// fence.proxy.from::to.alias.sem.sys;
+///     .from.to = { .fabric.fabric, .fabric.generic, .generic.fabric }
+///     .sem = { .acquire, .release }
+///     PTX ISA 9.3, sm_100 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy (fabric)`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+#[inline(always)]
+pub fn fence_proxy_generic_fabric_alias<Sem>(sem: Sem)
+where
+    Sem: FenceProxyGenericFabricAlias,
+{
+    sem.issue()
+}
+
+/// The forms of [`fence_proxy_generic_fabric_alias`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_generic_fabric_alias` has no form for `{Self}`",
+    label = "no such sem",
+    note = "there is: sem_acquire | sem_release"
+)]
+pub trait FenceProxyGenericFabricAlias: Sealed {
+    #[doc(hidden)]
+    fn issue(self);
+}
+
+impl FenceProxyGenericFabricAlias for sem_acquire
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.generic::fabric.alias.acquire.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyGenericFabricAlias for sem_release
+where
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
+{
+    #[inline(always)]
+    fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.generic::fabric.alias.release.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// Orders accesses through the generic proxy with accesses to a tensor map through the tensormap
+/// proxy.
+///
+/// The releasing thread has modified the tensor map; the acquiring one is about to use it in a
+/// tensor copy.
+///
+/// ```text
+/// fence.proxy.tensormap::generic.release.scope;
+///     .scope = { .cta, .cluster, .gpu, .sys }
+///     PTX ISA 8.3, sm_90 and later
+/// ```
+///
+/// PTX ISA: [`fence.proxy.tensormap`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+///
+/// # Safety
+///
+/// For `sem_acquire`, `addr` points to a tensor map of 128 bytes in global memory, aligned to
+/// 128 bytes.
+#[inline(always)]
+pub unsafe fn fence_proxy_tensormap_generic<Scope>(_sem: sem_release, scope: Scope)
+where
+    Scope: FenceProxyTensormapGeneric,
+{
+    unsafe { scope.issue() }
+}
+
+/// The forms of [`fence_proxy_tensormap_generic`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_tensormap_generic` has no form for `{Self}`",
+    label = "no such scope",
+    note = "there is: scope_cta | scope_cluster | scope_gpu | scope_sys"
+)]
+pub trait FenceProxyTensormapGeneric: Sealed {
+    #[doc(hidden)]
+    unsafe fn issue(self);
+}
+
+impl FenceProxyTensormapGeneric for scope_cta
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.release.cta;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGeneric for scope_cluster
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.release.cluster;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGeneric for scope_gpu
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.release.gpu;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGeneric for scope_sys
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(self) {
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.release.sys;",
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// Orders accesses through the generic proxy with accesses to a tensor map through the tensormap
+/// proxy.
+///
+/// The releasing thread has modified the tensor map; the acquiring one is about to use it in a
+/// tensor copy.
+///
+/// ```text
+/// fence.proxy.tensormap::generic.acquire.scope [addr], size;
+///     .scope = { .cta, .cluster, .gpu, .sys }
+///     PTX ISA 8.3, sm_90 and later
+/// ```
+///
+/// - `size`: bytes: 128.
+///
+/// PTX ISA: [`fence.proxy.tensormap`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-membar)
+///
+/// # Safety
+///
+/// For `sem_acquire`, `addr` points to a tensor map of 128 bytes in global memory, aligned to
+/// 128 bytes.
+#[inline(always)]
+pub unsafe fn fence_proxy_tensormap_generic_addr_size<Scope, T, const SIZE: i32>(
+    _sem: sem_acquire,
+    scope: Scope,
+    addr: *const T,
+    _size: n32<SIZE>,
+) where
+    Scope: FenceProxyTensormapGenericAddrSize,
+{
+    unsafe { scope.issue(addr.cast(), _size) }
+}
+
+/// The forms of [`fence_proxy_tensormap_generic_addr_size`].
+#[diagnostic::on_unimplemented(
+    message = "`fence_proxy_tensormap_generic_addr_size` has no form for `{Self}`",
+    label = "no such scope",
+    note = "there is: scope_cta | scope_cluster | scope_gpu | scope_sys"
+)]
+pub trait FenceProxyTensormapGenericAddrSize: Sealed {
+    #[doc(hidden)]
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>);
+}
+
+impl FenceProxyTensormapGenericAddrSize for scope_cta
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+        const { assert!(SIZE == 128, "`size` must be 128") };
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.acquire.cta [{addr}], {size};",
+                addr = in(reg64) addr, size = const SIZE, options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGenericAddrSize for scope_cluster
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+        const { assert!(SIZE == 128, "`size` must be 128") };
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.acquire.cluster [{addr}], {size};",
+                addr = in(reg64) addr, size = const SIZE, options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGenericAddrSize for scope_gpu
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+        const { assert!(SIZE == 128, "`size` must be 128") };
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.acquire.gpu [{addr}], {size};",
+                addr = in(reg64) addr, size = const SIZE, options(nostack),
+            );
+        }
+    }
+}
+
+impl FenceProxyTensormapGenericAddrSize for scope_sys
+where
+    for<'a> Target: Has<ptx_83> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+        const { assert!(SIZE == 128, "`size` must be 128") };
+        unsafe {
+            asm!(
+                "fence.proxy.tensormap::generic.acquire.sys [{addr}], {size};",
+                addr = in(reg64) addr, size = const SIZE, options(nostack),
             );
         }
     }

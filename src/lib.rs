@@ -9,7 +9,7 @@
 //! |---|---|
 //! | the crate root | every instruction and every tag (`sem_release`, `scope_cluster`, …) |
 //! | [`mbarrier`], [`fence`](mod@fence), [`cp_async_bulk`](mod@cp_async_bulk), … | the instructions of one family, and how they work together |
-//! | [`tags`], [`immediate`] | tags and immediate operands |
+//! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
 //! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
@@ -41,13 +41,28 @@ mod sealed;
 pub mod shared;
 pub mod tags;
 pub mod target;
+pub mod value;
 
+pub mod async_store;
 pub mod barrier_cluster;
+pub mod bits;
 pub mod cluster;
+pub mod clusterlaunchcontrol;
+pub mod control;
 pub mod cp_async_bulk;
+pub mod cp_async_bulk_tensor;
+pub mod cp_reduce_async_bulk;
+pub mod fabric;
 pub mod fence;
+pub mod ld_st;
+pub mod matrix;
 pub mod mbarrier;
+pub mod multimem;
+pub mod prefetch;
 pub mod sreg;
+pub mod tcgen05;
+pub mod tcgen05_mma;
+pub mod tensormap;
 pub mod warp;
 
 pub use immediate::n32;
@@ -55,3 +70,4 @@ pub use kernel::{GridConstant, TensorMap};
 pub use names::*;
 pub use shared::{DynamicShared, Shared};
 pub use tags::*;
+pub use value::{bf16, bf16x2, f16, f16x2};

@@ -59,9 +59,7 @@ where
     unsafe {
         asm!(
             "mbarrier.init.shared.b64 [{addr}], {count};",
-            addr = in(reg32) as_ptr_smem(addr),
-            count = in(reg32) count,
-            options(nostack),
+            addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
         );
     }
 }
@@ -110,9 +108,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.init.layout::v0.shared.b64 [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -127,9 +123,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.init.layout::v1.shared.b64 [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -156,8 +150,7 @@ where
     unsafe {
         asm!(
             "mbarrier.inval.shared.b64 [{addr}];",
-            addr = in(reg32) as_ptr_smem(addr),
-            options(nostack),
+            addr = in(reg32) as_ptr_smem(addr), options(nostack),
         );
     }
 }
@@ -188,9 +181,7 @@ where
     unsafe {
         asm!(
             "mbarrier.arrive.shared.b64 {state}, [{addr}];",
-            state = out(reg64) state,
-            addr = in(reg32) as_ptr_smem(addr),
-            options(nostack),
+            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
         );
     }
     state
@@ -225,10 +216,8 @@ where
     unsafe {
         asm!(
             "mbarrier.arrive.shared::cta.b64 {state}, [{addr}], {count};",
-            state = out(reg64) state,
-            addr = in(reg32) as_ptr_smem(addr),
-            count = in(reg32) count,
-            options(nostack),
+            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+            count = in(reg32) count, options(nostack),
         );
     }
     state
@@ -294,9 +283,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
         state
@@ -314,9 +301,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
         state
@@ -334,9 +319,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
         state
@@ -354,9 +337,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
         state
@@ -373,8 +354,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}];",
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
     }
@@ -390,8 +370,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}];",
-                addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), options(nostack),
             );
         }
     }
@@ -461,10 +440,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -482,10 +459,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -503,10 +478,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -524,10 +497,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -544,9 +515,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -562,9 +531,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -622,10 +589,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -640,10 +605,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -702,10 +665,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -720,10 +681,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -756,10 +715,8 @@ where
     unsafe {
         asm!(
             "mbarrier.arrive.noComplete.shared.b64 {state}, [{addr}], {count};",
-            state = out(reg64) state,
-            addr = in(reg32) as_ptr_smem(addr),
-            count = in(reg32) count,
-            options(nostack),
+            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+            count = in(reg32) count, options(nostack),
         );
     }
     state
@@ -828,10 +785,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -849,10 +804,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -870,10 +823,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -891,10 +842,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -911,8 +860,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -929,8 +877,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -997,10 +944,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.release.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -1018,10 +963,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.release.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -1039,10 +982,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -1060,10 +1001,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                count = in(reg32) count, options(nostack),
             );
         }
         state
@@ -1080,9 +1019,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -1098,9 +1035,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
             );
         }
     }
@@ -1158,10 +1093,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1176,10 +1109,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1238,10 +1169,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1256,10 +1185,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1292,10 +1219,8 @@ where
     unsafe {
         asm!(
             "mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 {state}, [{addr}], {count};",
-            state = out(reg64) state,
-            addr = in(reg32) as_ptr_smem(addr),
-            count = in(reg32) count,
-            options(nostack),
+            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+            count = in(reg32) count, options(nostack),
         );
     }
     state
@@ -1362,10 +1287,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -1383,10 +1306,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -1404,10 +1325,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -1425,10 +1344,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state,
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                options(nostack),
+                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                tx_count = in(reg32) tx_count, options(nostack),
             );
         }
         state
@@ -1445,8 +1362,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1463,8 +1379,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1522,8 +1437,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1539,8 +1453,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.expect_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1556,8 +1469,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.expect_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1573,8 +1485,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1632,8 +1543,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1649,8 +1559,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1666,8 +1575,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1683,8 +1591,7 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
                 options(nostack),
             );
         }
@@ -1744,10 +1651,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cta.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1762,10 +1667,8 @@ where
         unsafe {
             asm!(
                 "mbarrier.complete_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                cta_mask = in(reg32) cta_mask, options(nostack),
             );
         }
     }
@@ -1792,9 +1695,7 @@ where
     unsafe {
         asm!(
             "mbarrier.pending_count.b64 {count}, {state};",
-            count = out(reg32) count,
-            state = in(reg64) state,
-            options(nomem, nostack),
+            count = out(reg32) count, state = in(reg64) state, options(nomem, nostack),
         );
     }
     count
@@ -1847,8 +1748,7 @@ where
                 "mbarrier.check_layout.layout::v0.shared::cta.b64 P_OUT, [{addr}];",
                 "selp.b32 {matches}, 1, 0, P_OUT;",
                 "}}",
-                matches = out(reg32) matches,
-                addr = in(reg32) as_ptr_smem(addr),
+                matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
                 options(nostack),
             );
         }
@@ -1870,8 +1770,7 @@ where
                 "mbarrier.check_layout.layout::v1.shared::cta.b64 P_OUT, [{addr}];",
                 "selp.b32 {matches}, 1, 0, P_OUT;",
                 "}}",
-                matches = out(reg32) matches,
-                addr = in(reg32) as_ptr_smem(addr),
+                matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
                 options(nostack),
             );
         }
@@ -1908,10 +1807,8 @@ where
             "mbarrier.test_wait.shared.b64 P_OUT, [{addr}], {state};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
-            state = in(reg64) state,
-            options(nostack),
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+            state = in(reg64) state, options(nostack),
         );
     }
     wait_complete != 0
@@ -1973,10 +1870,8 @@ where
                 "mbarrier.test_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -1997,10 +1892,8 @@ where
                 "mbarrier.test_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -2021,10 +1914,8 @@ where
                 "mbarrier.test_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -2045,10 +1936,8 @@ where
                 "mbarrier.test_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -2119,9 +2008,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2148,9 +2035,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2177,9 +2062,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2206,9 +2089,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2298,9 +2179,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2338,9 +2217,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2378,9 +2255,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2418,9 +2293,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -2458,10 +2331,8 @@ where
             "mbarrier.test_wait.parity.shared.b64 P_OUT, [{addr}], {phase_parity};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
-            phase_parity = in(reg32) phase_parity,
-            options(nostack),
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+            phase_parity = in(reg32) phase_parity, options(nostack),
         );
     }
     wait_complete != 0
@@ -2523,10 +2394,8 @@ where
                 "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2547,10 +2416,8 @@ where
                 "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2571,10 +2438,8 @@ where
                 "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2595,10 +2460,8 @@ where
                 "mbarrier.test_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2662,10 +2525,8 @@ where
                 "mbarrier.test_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2686,10 +2547,8 @@ where
                 "mbarrier.test_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2710,10 +2569,8 @@ where
                 "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2734,10 +2591,8 @@ where
                 "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -2808,8 +2663,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -2837,8 +2691,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -2866,8 +2719,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -2895,8 +2747,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -2987,8 +2838,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -3027,8 +2877,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -3067,8 +2916,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -3107,8 +2955,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -3149,10 +2996,8 @@ where
             "mbarrier.try_wait.shared::cta.b64 P_OUT, [{addr}], {state};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
-            state = in(reg64) state,
-            options(nostack),
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+            state = in(reg64) state, options(nostack),
         );
     }
     wait_complete != 0
@@ -3194,10 +3039,8 @@ where
             "mbarrier.try_wait.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
-            state = in(reg64) state,
-            suspend_time_hint = in(reg32) suspend_time_hint,
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+            state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
             options(nostack),
         );
     }
@@ -3262,10 +3105,8 @@ where
                 "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -3286,10 +3127,8 @@ where
                 "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -3310,10 +3149,8 @@ where
                 "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -3334,10 +3171,8 @@ where
                 "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, options(nostack),
             );
         }
         wait_complete != 0
@@ -3404,10 +3239,8 @@ where
                 "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
                 options(nostack),
             );
         }
@@ -3429,10 +3262,8 @@ where
                 "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
                 options(nostack),
             );
         }
@@ -3454,10 +3285,8 @@ where
                 "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
                 options(nostack),
             );
         }
@@ -3479,10 +3308,8 @@ where
                 "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
                 options(nostack),
             );
         }
@@ -3556,9 +3383,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3585,9 +3410,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3614,9 +3437,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3643,9 +3464,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3737,9 +3556,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3777,9 +3594,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3817,9 +3632,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3857,9 +3670,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3948,10 +3759,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -3984,10 +3793,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4020,10 +3827,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4056,10 +3861,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4159,10 +3962,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4202,10 +4003,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4244,10 +4043,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4287,10 +4084,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -4330,10 +4125,8 @@ where
             "mbarrier.try_wait.parity.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
-            phase_parity = in(reg32) phase_parity,
-            options(nostack),
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+            phase_parity = in(reg32) phase_parity, options(nostack),
         );
     }
     wait_complete != 0
@@ -4375,11 +4168,9 @@ where
             "mbarrier.try_wait.parity.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
             "selp.b32 {wait_complete}, 1, 0, P_OUT;",
             "}}",
-            wait_complete = out(reg32) wait_complete,
-            addr = in(reg32) as_ptr_smem(addr),
+            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
             phase_parity = in(reg32) phase_parity,
-            suspend_time_hint = in(reg32) suspend_time_hint,
-            options(nostack),
+            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
         );
     }
     wait_complete != 0
@@ -4443,10 +4234,8 @@ where
                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4467,10 +4256,8 @@ where
                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4491,10 +4278,8 @@ where
                 "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4515,10 +4300,8 @@ where
                 "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4585,11 +4368,9 @@ where
                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -4610,11 +4391,9 @@ where
                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -4635,11 +4414,9 @@ where
                 "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -4660,11 +4437,9 @@ where
                 "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -4730,10 +4505,8 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4754,10 +4527,8 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4778,10 +4549,8 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4802,10 +4571,8 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                options(nostack),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                phase_parity = in(reg32) phase_parity, options(nostack),
             );
         }
         wait_complete != 0
@@ -4878,8 +4645,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -4907,8 +4673,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -4936,8 +4701,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -4965,8 +4729,7 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -5036,11 +4799,9 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -5061,11 +4822,9 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -5086,11 +4845,9 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -5111,11 +4868,9 @@ where
                 "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
                 "selp.b32 {wait_complete}, 1, 0, P_OUT;",
                 "}}",
-                wait_complete = out(reg32) wait_complete,
-                addr = in(reg32) as_ptr_smem(addr),
+                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
                 phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         wait_complete != 0
@@ -5206,8 +4961,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -5246,8 +5000,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -5286,8 +5039,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -5326,8 +5078,7 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
                 options(nostack),
             );
         }
@@ -5420,10 +5171,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5456,10 +5205,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5492,10 +5239,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5528,10 +5273,8 @@ where
                 "}}",
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5640,10 +5383,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5683,10 +5424,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5726,10 +5465,8 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
@@ -5769,14 +5506,64 @@ where
                 wait_complete = out(reg32) wait_complete,
                 is_report_seen = out(reg32) is_report_seen_register,
                 report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
+                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
             );
         }
         *is_report_seen = is_report_seen_register != 0;
         *report_value = report_value_register as u8;
         wait_complete != 0
+    }
+}
+
+/// Makes the barrier track this thread's earlier `cp.async` copies: when they are complete there
+/// is an arrival, which the phase expects in addition to its count.
+///
+/// ```text
+/// cp.async.mbarrier.arrive.b64 [addr];
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// PTX ISA: [`cp.async.mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-cp-async-mbarrier-arrive)
+///
+/// # Safety
+///
+/// `addr` points to an mbarrier object in this CTA's shared memory.
+#[inline(always)]
+pub unsafe fn cp_async_mbarrier_arrive(addr: *mut u64)
+where
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
+{
+    unsafe {
+        asm!(
+            "cp.async.mbarrier.arrive.b64 [{addr}];",
+            addr = in(reg32) as_ptr_smem(addr), options(nostack),
+        );
+    }
+}
+
+/// Makes the barrier track this thread's earlier `cp.async` copies: when they are complete there
+/// is an arrival, which the barrier's count includes.
+///
+/// ```text
+/// cp.async.mbarrier.arrive.noinc.b64 [addr];
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// PTX ISA: [`cp.async.mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-cp-async-mbarrier-arrive)
+///
+/// # Safety
+///
+/// `addr` points to an mbarrier object in this CTA's shared memory.
+#[inline(always)]
+pub unsafe fn cp_async_mbarrier_arrive_noinc(addr: *mut u64)
+where
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
+{
+    unsafe {
+        asm!(
+            "cp.async.mbarrier.arrive.noinc.b64 [{addr}];",
+            addr = in(reg32) as_ptr_smem(addr), options(nostack),
+        );
     }
 }

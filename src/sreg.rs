@@ -26,8 +26,7 @@ pub fn get_sreg_tid_x() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %tid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -49,8 +48,7 @@ pub fn get_sreg_tid_y() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %tid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -72,8 +70,7 @@ pub fn get_sreg_tid_z() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %tid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -95,8 +92,7 @@ pub fn get_sreg_ntid_x() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ntid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -118,8 +114,7 @@ pub fn get_sreg_ntid_y() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ntid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -141,8 +136,7 @@ pub fn get_sreg_ntid_z() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ntid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -163,8 +157,7 @@ pub fn get_sreg_laneid() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %laneid;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -185,8 +178,7 @@ pub fn get_sreg_warpid() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %warpid;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -207,8 +199,7 @@ pub fn get_sreg_nwarpid() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nwarpid;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -230,8 +221,7 @@ pub fn get_sreg_ctaid_x() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ctaid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -253,8 +243,7 @@ pub fn get_sreg_ctaid_y() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ctaid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -276,8 +265,7 @@ pub fn get_sreg_ctaid_z() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %ctaid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -299,8 +287,7 @@ pub fn get_sreg_nctaid_x() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nctaid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -322,8 +309,7 @@ pub fn get_sreg_nctaid_y() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nctaid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -345,8 +331,7 @@ pub fn get_sreg_nctaid_z() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nctaid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -367,8 +352,7 @@ pub fn get_sreg_smid() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %smid;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -389,8 +373,7 @@ pub fn get_sreg_nsmid() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nsmid;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -411,8 +394,7 @@ pub fn get_sreg_gridid() -> u64 {
     unsafe {
         asm!(
             "mov.u64 {sreg_value}, %gridid;",
-            sreg_value = out(reg64) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg64) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -440,8 +422,7 @@ where
             "mov.pred P_OUT, %is_explicit_cluster;",
             "selp.b32 {sreg_value}, 1, 0, P_OUT;",
             "}}",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value != 0
@@ -466,8 +447,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %clusterid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -492,8 +472,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %clusterid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -518,8 +497,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %clusterid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -544,8 +522,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nclusterid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -570,8 +547,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nclusterid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -596,8 +572,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %nclusterid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -622,8 +597,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_ctaid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -648,8 +622,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_ctaid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -674,8 +647,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_ctaid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -700,8 +672,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_nctaid.x;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -726,8 +697,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_nctaid.y;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -752,8 +722,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_nctaid.z;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -777,8 +746,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_ctarank;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -802,8 +770,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %cluster_nctarank;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -824,8 +791,7 @@ pub fn get_sreg_lanemask_eq() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %lanemask_eq;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -846,8 +812,7 @@ pub fn get_sreg_lanemask_le() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %lanemask_le;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -868,8 +833,7 @@ pub fn get_sreg_lanemask_lt() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %lanemask_lt;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -890,8 +854,7 @@ pub fn get_sreg_lanemask_ge() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %lanemask_ge;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -912,8 +875,7 @@ pub fn get_sreg_lanemask_gt() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %lanemask_gt;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -934,8 +896,7 @@ pub fn get_sreg_clock() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %clock;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -956,8 +917,7 @@ pub fn get_sreg_clock_hi() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %clock_hi;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -978,8 +938,7 @@ pub fn get_sreg_clock64() -> u64 {
     unsafe {
         asm!(
             "mov.u64 {sreg_value}, %clock64;",
-            sreg_value = out(reg64) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg64) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -1000,8 +959,7 @@ pub fn get_sreg_globaltimer() -> u64 {
     unsafe {
         asm!(
             "mov.u64 {sreg_value}, %globaltimer;",
-            sreg_value = out(reg64) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg64) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -1022,8 +980,7 @@ pub fn get_sreg_globaltimer_lo() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %globaltimer_lo;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -1044,8 +1001,7 @@ pub fn get_sreg_globaltimer_hi() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %globaltimer_hi;",
-            sreg_value = out(reg32) sreg_value,
-            options(nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(nomem, nostack),
         );
     }
     sreg_value
@@ -1067,8 +1023,7 @@ pub fn get_sreg_total_smem_size() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %total_smem_size;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -1092,8 +1047,7 @@ where
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %aggr_smem_size;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -1114,8 +1068,7 @@ pub fn get_sreg_dynamic_smem_size() -> u32 {
     unsafe {
         asm!(
             "mov.u32 {sreg_value}, %dynamic_smem_size;",
-            sreg_value = out(reg32) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg32) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value
@@ -1139,8 +1092,7 @@ where
     unsafe {
         asm!(
             "mov.u64 {sreg_value}, %current_graph_exec;",
-            sreg_value = out(reg64) sreg_value,
-            options(pure, nomem, nostack),
+            sreg_value = out(reg64) sreg_value, options(pure, nomem, nostack),
         );
     }
     sreg_value

@@ -246,7 +246,7 @@ pub struct mbarrier_phase_conditional;
 
 /// Nothing.
 ///
-/// PTX writes nothing for it.
+/// PTX writes `.mbarrier::report::disabled`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct mbarrier_report_disabled;
 

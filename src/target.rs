@@ -27,6 +27,11 @@ pub struct Target;
 )]
 pub trait Has<F> {}
 
+/// PTX ISA 6.5 or later.
+pub struct ptx_65;
+#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "65"))]
+impl Has<ptx_65> for Target {}
+
 /// PTX ISA 7.0 or later.
 pub struct ptx_70;
 #[cfg(any(
@@ -44,6 +49,33 @@ pub struct ptx_71;
     target_feature = "ptx71"
 ))]
 impl Has<ptx_71> for Target {}
+
+/// PTX ISA 7.4 or later.
+pub struct ptx_74;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_isa = "74",
+    target_feature = "ptx74"
+))]
+impl Has<ptx_74> for Target {}
+
+/// PTX ISA 7.5 or later.
+pub struct ptx_75;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_isa = "75",
+    target_feature = "ptx75"
+))]
+impl Has<ptx_75> for Target {}
+
+/// PTX ISA 7.6 or later.
+pub struct ptx_76;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_isa = "76",
+    target_feature = "ptx76"
+))]
+impl Has<ptx_76> for Target {}
 
 /// PTX ISA 7.8 or later.
 pub struct ptx_78;
@@ -72,6 +104,15 @@ pub struct ptx_81;
 ))]
 impl Has<ptx_81> for Target {}
 
+/// PTX ISA 8.3 or later.
+pub struct ptx_83;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_isa = "83",
+    target_feature = "ptx83"
+))]
+impl Has<ptx_83> for Target {}
+
 /// PTX ISA 8.6 or later.
 pub struct ptx_86;
 #[cfg(any(
@@ -81,10 +122,28 @@ pub struct ptx_86;
 ))]
 impl Has<ptx_86> for Target {}
 
+/// PTX ISA 8.8 or later.
+pub struct ptx_88;
+#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "88"))]
+impl Has<ptx_88> for Target {}
+
 /// PTX ISA 9.2 or later.
 pub struct ptx_92;
 #[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "92"))]
 impl Has<ptx_92> for Target {}
+
+/// PTX ISA 9.3 or later.
+pub struct ptx_93;
+#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "93"))]
+impl Has<ptx_93> for Target {}
+
+/// PTX ISA 9.3 to 9.4.
+pub struct ptx_93_to_94;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(cuda_ptx_isa = "93", not(cuda_ptx_isa = "95"))
+))]
+impl Has<ptx_93_to_94> for Target {}
 
 /// PTX ISA 9.4 or later.
 pub struct ptx_94;
@@ -105,6 +164,97 @@ pub struct sm_100;
 ))]
 impl Has<sm_100> for Target {}
 
+/// sm_100a, sm_103a, sm_107a, sm_110a.
+pub struct sm_100a_103a_107a_110a;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "110a",
+    target_feature = "sm_100a"
+))]
+impl Has<sm_100a_103a_107a_110a> for Target {}
+
+/// sm_100a, sm_110a.
+pub struct sm_100a_110a;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "110a",
+    target_feature = "sm_100a"
+))]
+impl Has<sm_100a_110a> for Target {}
+
+/// sm_100a/f, sm_103a/f, sm_107a/f.
+pub struct sm_100f_103f_107f;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "100f",
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "103f",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "107f",
+    target_feature = "sm_100a"
+))]
+impl Has<sm_100f_103f_107f> for Target {}
+
+/// sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f.
+pub struct sm_100f_103f_107f_110f;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "100f",
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "103f",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "107f",
+    cuda_ptx_sm = "110a",
+    cuda_ptx_sm = "110f",
+    target_feature = "sm_100a"
+))]
+impl Has<sm_100f_103f_107f_110f> for Target {}
+
+/// sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f.
+pub struct sm_100f_103f_107f_110f_120f_121f;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "100f",
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "103f",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "107f",
+    cuda_ptx_sm = "110a",
+    cuda_ptx_sm = "110f",
+    cuda_ptx_sm = "120a",
+    cuda_ptx_sm = "120f",
+    cuda_ptx_sm = "121a",
+    cuda_ptx_sm = "121f",
+    target_feature = "sm_100a",
+    target_feature = "sm_120a"
+))]
+impl Has<sm_100f_103f_107f_110f_120f_121f> for Target {}
+
+/// sm_103a/f, sm_107a/f, sm_110a/f.
+pub struct sm_103f_107f_110f;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "103f",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "107f",
+    cuda_ptx_sm = "110a",
+    cuda_ptx_sm = "110f"
+))]
+impl Has<sm_103f_107f_110f> for Target {}
+
+/// sm_107a.
+pub struct sm_107a;
+#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a"))]
+impl Has<sm_107a> for Target {}
+
 /// sm_107a/f.
 pub struct sm_107f;
 #[cfg(any(
@@ -113,6 +263,15 @@ pub struct sm_107f;
     cuda_ptx_sm = "107f"
 ))]
 impl Has<sm_107f> for Target {}
+
+/// sm_75 and later.
+pub struct sm_75;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "75",
+    target_feature = "sm_75"
+))]
+impl Has<sm_75> for Target {}
 
 /// sm_80 and later.
 pub struct sm_80;
@@ -149,3 +308,26 @@ pub struct sm_90a_100f_103f_107f_110f;
     target_feature = "sm_100a"
 ))]
 impl Has<sm_90a_100f_103f_107f_110f> for Target {}
+
+/// sm_90a, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f.
+pub struct sm_90a_100f_103f_107f_110f_120f_121f;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    cuda_ptx_sm = "90a",
+    cuda_ptx_sm = "100a",
+    cuda_ptx_sm = "100f",
+    cuda_ptx_sm = "103a",
+    cuda_ptx_sm = "103f",
+    cuda_ptx_sm = "107a",
+    cuda_ptx_sm = "107f",
+    cuda_ptx_sm = "110a",
+    cuda_ptx_sm = "110f",
+    cuda_ptx_sm = "120a",
+    cuda_ptx_sm = "120f",
+    cuda_ptx_sm = "121a",
+    cuda_ptx_sm = "121f",
+    target_feature = "sm_90a",
+    target_feature = "sm_100a",
+    target_feature = "sm_120a"
+))]
+impl Has<sm_90a_100f_103f_107f_110f_120f_121f> for Target {}

@@ -6,6 +6,7 @@
 
 use crate::asm::asm;
 use crate::target::{Has, Target, ptx_80, sm_90};
+use crate::value::Value;
 
 /// Elects one of the threads of `membermask` and returns `true` in that thread only.
 ///
@@ -36,10 +37,389 @@ where
             "elect.sync _|P_OUT, {membermask};",
             "selp.b32 {is_elected}, 1, 0, P_OUT;",
             "}}",
-            is_elected = out(reg32) is_elected,
-            membermask = in(reg32) membermask,
+            is_elected = out(reg32) is_elected, membermask = in(reg32) membermask,
             options(nomem, nostack),
         );
     }
     is_elected != 0
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_idx<T: Value<Bits = u32>>(
+    data: T,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "shfl.sync.idx.b32 {ret}, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            ret = out(reg32) ret, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret|pred, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `pred`: set to whether the source lane was in range; if it was not, the thread reads its
+///   own `data`.
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_idx_pred<T: Value<Bits = u32>>(
+    data: T,
+    pred: &mut bool,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    let pred_register: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred P_OUT;",
+            "shfl.sync.idx.b32 {ret}|P_OUT, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            "selp.s32 {pred}, 1, 0, P_OUT;",
+            "}}",
+            ret = out(reg32) ret, pred = out(reg32) pred_register, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    *pred = pred_register != 0;
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_up<T: Value<Bits = u32>>(
+    data: T,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "shfl.sync.up.b32 {ret}, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            ret = out(reg32) ret, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret|pred, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `pred`: set to whether the source lane was in range; if it was not, the thread reads its
+///   own `data`.
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_up_pred<T: Value<Bits = u32>>(
+    data: T,
+    pred: &mut bool,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    let pred_register: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred P_OUT;",
+            "shfl.sync.up.b32 {ret}|P_OUT, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            "selp.s32 {pred}, 1, 0, P_OUT;",
+            "}}",
+            ret = out(reg32) ret, pred = out(reg32) pred_register, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    *pred = pred_register != 0;
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_down<T: Value<Bits = u32>>(
+    data: T,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "shfl.sync.down.b32 {ret}, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            ret = out(reg32) ret, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret|pred, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `pred`: set to whether the source lane was in range; if it was not, the thread reads its
+///   own `data`.
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_down_pred<T: Value<Bits = u32>>(
+    data: T,
+    pred: &mut bool,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    let pred_register: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred P_OUT;",
+            "shfl.sync.down.b32 {ret}|P_OUT, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            "selp.s32 {pred}, 1, 0, P_OUT;",
+            "}}",
+            ret = out(reg32) ret, pred = out(reg32) pred_register, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    *pred = pred_register != 0;
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_bfly<T: Value<Bits = u32>>(
+    data: T,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "shfl.sync.bfly.b32 {ret}, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            ret = out(reg32) ret, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    T::from_bits(ret)
+}
+
+/// Reads `data` of another thread of the warp.
+///
+/// ```text
+/// shfl.sync.mode.b32 ret|pred, data, lane_idx_offset, clamp_segmask, lane_mask;
+///     .mode = { .idx, .up, .down, .bfly }
+///     PTX ISA 6.0, sm_30 and later
+/// ```
+///
+/// - `pred`: set to whether the source lane was in range; if it was not, the thread reads its
+///   own `data`.
+/// - `lane_idx_offset`: the source: lane `lane_idx_offset` (`idx`), that many lanes before
+///   (`up`) or after (`down`), or the lane whose number differs in these bits (`bfly`).
+/// - `clamp_segmask`: bits 0 to 4 limit the source lane; bits 8 to 12 are a mask of the lane
+///   bits that divide the warp into segments.
+/// - `lane_mask`: bit `i` names the thread of lane `i`.
+///
+/// PTX ISA: [`shfl.sync`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync)
+///
+/// # Safety
+///
+/// All threads of `lane_mask`, the executing one among them, call this with the same mask, and
+/// the thread read from is one of them.
+#[inline(always)]
+#[must_use = "the value read is all it does"]
+pub unsafe fn shfl_sync_bfly_pred<T: Value<Bits = u32>>(
+    data: T,
+    pred: &mut bool,
+    lane_idx_offset: u32,
+    clamp_segmask: u32,
+    lane_mask: u32,
+) -> T {
+    let data = data.to_bits();
+    let ret: u32;
+    let pred_register: u32;
+    // Convergent: it must stay where all threads of the mask execute it.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred P_OUT;",
+            "shfl.sync.bfly.b32 {ret}|P_OUT, {data}, {lane_idx_offset}, {clamp_segmask}, {lane_mask};",
+            "selp.s32 {pred}, 1, 0, P_OUT;",
+            "}}",
+            ret = out(reg32) ret, pred = out(reg32) pred_register, data = in(reg32) data,
+            lane_idx_offset = in(reg32) lane_idx_offset,
+            clamp_segmask = in(reg32) clamp_segmask, lane_mask = in(reg32) lane_mask,
+            options(nomem, nostack),
+        );
+    }
+    *pred = pred_register != 0;
+    T::from_bits(ret)
 }

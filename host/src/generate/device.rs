@@ -8,8 +8,13 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail};
 
+use super::body::body;
+use super::shape::{
+    Element, Length, Position, Shape, angle, arrow, camel_case, length_of, result_type, rust_type,
+    scalar_of, tuple,
+};
 use super::{docs, support};
-use crate::spec::{Arg, Effects, Family, OperandValue, Overload, Scalar, Space, Type, Variant};
+use crate::spec::{Family, Overload, Scalar, Type, Variant};
 
 /// The text of `src/<family>.rs`.
 pub(super) fn module(family: &Family) -> Result<String> {
@@ -38,145 +43,81 @@ pub(super) fn module(family: &Family) -> Result<String> {
         out += "// As many as the instruction has.\n#![allow(clippy::too_many_arguments)]\n";
     }
     out.push('\n');
-    out += &imports(&body);
+    out += &imports(&body, family);
     out += &body;
     Ok(out)
 }
 
 /// `use` lines for the names of this crate that occur in the code.
-fn imports(body: &str) -> String {
+fn imports(body: &str, family: &Family) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = body
         .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
+        .filter(|line| !line.trim_start().starts_with(['/', '"']))
         .flat_map(|line| line.split(|c| !is_word(c)))
         .collect();
-    let used = |names: &[&'static str]| -> Vec<&str> {
-        names
-            .iter()
-            .copied()
-            .filter(|name| words.contains(name))
-            .collect()
-    };
-    let starting = |prefixes: &[&str]| -> Vec<&str> {
-        let has_prefix = |word: &&str| {
-            prefixes.iter().any(|prefix| {
-                word.strip_prefix(prefix).is_some_and(|rest| {
-                    *prefix != "sm_" && *prefix != "ptx_"
-                        || rest.starts_with(|c: char| c.is_ascii_digit())
-                })
-            })
-        };
-        words.iter().copied().filter(has_prefix).collect()
-    };
-    let mut out = String::new();
-    let mut line = |module: &str, names: Vec<&str>| {
-        if !names.is_empty() {
-            let _ = writeln!(out, "use crate::{module}::{{{}}};", names.join(", "));
+    let mut tags = BTreeSet::new();
+    let mut target = BTreeSet::from(["Has".to_string(), "Target".to_string()]);
+    let overloads = family
+        .functions
+        .iter()
+        .flat_map(|function| &function.overloads);
+    for variant in overloads.flat_map(|overload| &overload.variants) {
+        target.extend(variant.isas.marker());
+        target.extend(variant.targets.marker());
+        for arg in &variant.args {
+            if let Type::Tag(tag) = &arg.ty {
+                tags.insert(tag.name.clone());
+            }
         }
-    };
-    line("address", used(&["as_ptr_gmem", "as_ptr_smem"]));
-    line("asm", used(&["asm"]));
-    line("immediate", used(&["n32"]));
-    line("sealed", used(&["Sealed"]));
-    line(
-        "tags",
-        starting(&[
-            "sem_",
-            "space_",
-            "scope_",
-            "op_",
-            "cta_group_",
-            "kind_",
-            "layout_",
-            "mbarrier_phase_",
-            "mbarrier_report_",
-        ]),
-    );
-    let mut target = used(&["Has", "Target"]);
-    target.extend(starting(&["ptx_", "sm_"]));
-    line("target", target);
+    }
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let modules: [(&str, BTreeSet<String>); 7] = [
+        ("address", names(&["as_ptr_gmem", "as_ptr_smem"])),
+        ("asm", names(&["asm"])),
+        ("immediate", names(&["n32"])),
+        ("sealed", names(&["Sealed"])),
+        ("tags", tags),
+        ("target", target),
+        (
+            "value",
+            names(&[
+                "Value",
+                "array_bits_mut",
+                "array_to_bits",
+                "bf16",
+                "bf16x2",
+                "f16",
+                "f16x2",
+            ]),
+        ),
+    ];
+    let mut out = String::new();
+    for (module, names) in modules {
+        let used: Vec<String> = names
+            .into_iter()
+            .filter(|name| words.contains(name.as_str()))
+            .collect();
+        if !used.is_empty() {
+            let _ = writeln!(out, "use crate::{module}::{{{}}};", used.join(", "));
+        }
+    }
     out.push('\n');
     out
 }
 
 fn overload(overload: &Overload) -> Result<String> {
-    match overload.variants.as_slice() {
-        [variant] => single(overload, variant),
-        variants => selected(overload, variants),
-    }
-}
-
-/// Names for the type parameters of pointers to anything.
-const POINTEES: [&str; 4] = ["T", "U", "V", "W"];
-
-/// The generic parameters and the parameters of a function.
-#[derive(Default)]
-struct Signature {
-    generics: Vec<String>,
-    params: Vec<String>,
-}
-
-impl Signature {
-    fn generics(&self) -> String {
-        match self.generics.as_slice() {
-            [] => String::new(),
-            names => format!("<{}>", names.join(", ")),
-        }
-    }
-
-    /// Adds an argument that has this type in every variant.
-    fn push(&mut self, arg: &Arg) {
-        let name = &arg.name;
-        let param = match &arg.ty {
-            // Its type says all; its value is nothing.
-            Type::Tag(tag) => format!("_{name}: {}", tag.name),
-            Type::Immediate { .. } => {
-                let parameter = name.to_uppercase();
-                self.generics.push(format!("const {parameter}: i32"));
-                format!("_{name}: n32<{parameter}>")
-            }
-            Type::Pointer {
-                mutable,
-                to: Scalar::Any,
-                ..
-            } => {
-                let is_pointee = |name: &&String| POINTEES.contains(&name.as_str());
-                let pointee = POINTEES[self.generics.iter().filter(is_pointee).count()];
-                self.generics.push(pointee.to_string());
-                format!("{name}: {}{pointee}", pointer(*mutable))
-            }
-            ty => format!("{name}: {}", rust_type(ty)),
-        };
-        self.params.push(param);
-    }
-}
-
-fn pointer(mutable: bool) -> &'static str {
-    if mutable { "*mut " } else { "*const " }
-}
-
-fn rust_type(ty: &Type) -> String {
-    match ty {
-        Type::Tag(tag) => tag.name.clone(),
-        Type::Immediate { .. } => "i32".to_string(),
-        Type::Scalar(of) => of.rust().to_string(),
-        Type::Pointer { mutable, to, .. } => format!("{}{}", pointer(*mutable), to.rust()),
-        Type::Array { of, len } => format!("[{}; {len}]", of.rust()),
-        Type::Out { of, len: None } => format!("&mut {}", of.rust()),
-        Type::Out { of, len: Some(len) } => format!("&mut [{}; {len}]", of.rust()),
-    }
-}
-
-fn result_type(result: Option<&Arg>) -> String {
-    result.map_or("()".to_string(), |result| rust_type(&result.ty))
-}
-
-fn arrow(result: &str) -> String {
-    match result {
-        "()" => String::new(),
-        ty => format!(" -> {ty}"),
-    }
+    let shape = Shape::new(overload)?;
+    let variants = overload.variants.as_slice();
+    Ok(match variants {
+        [variant] => single(overload, variant, &shape),
+        _ if shape.selects() => selected(overload, variants, &shape),
+        _ => bail!(
+            "{}: nothing tells the forms of `{}` apart",
+            variants[0].form.at,
+            overload.rust_name
+        ),
+    })
 }
 
 fn is_safe(overload: &Overload) -> bool {
@@ -205,7 +146,7 @@ fn attributes(overload: &Overload) -> String {
 /// `where for<'a> Target: Has<ptx_80> + Has<sm_90>`.
 fn requirement(variant: &Variant) -> String {
     let bounds: Vec<String> = variant
-        .isa
+        .isas
         .marker()
         .into_iter()
         .chain(variant.targets.marker())
@@ -218,160 +159,304 @@ fn requirement(variant: &Variant) -> String {
 }
 
 /// A function that is one instruction.
-fn single(overload: &Overload, variant: &Variant) -> Result<String> {
-    let mut signature = Signature::default();
-    for arg in &variant.args {
-        signature.push(arg);
-    }
-    Ok(format!(
-        "{}pub {}fn {}{}({}){} {} {{ {} }}\n\n",
-        attributes(overload),
-        if is_safe(overload) { "" } else { "unsafe " },
-        overload.rust_name,
-        signature.generics(),
-        signature.params.join(", "),
-        arrow(&result_type(variant.result.as_ref())),
-        requirement(variant),
-        body(variant),
-    ))
-}
-
-/// A function that is generic over the variant, and the trait that its variants implement.
-fn selected(overload: &Overload, variants: &[Variant]) -> Result<String> {
-    let first = &variants[0];
-    let name = &overload.rust_name;
-    let trait_name = camel_case(name);
-    let mut signature = Signature::default();
-    let mut rest = Signature::default();
-    let mut selectors: Vec<usize> = Vec::new();
-    let mut passed = Vec::new();
-    for (index, arg) in first.args.iter().enumerate() {
-        if variants
-            .iter()
-            .all(|variant| rust_type(&variant.args[index].ty) == rust_type(&arg.ty))
-        {
-            signature.push(arg);
-            if !matches!(arg.ty, Type::Tag(_)) {
-                rest.push(arg);
-                passed.push(passed_value(arg));
-            }
-        } else if variants
-            .iter()
-            .all(|variant| matches!(variant.args[index].ty, Type::Tag(_)))
-        {
-            let parameter = camel_case(&arg.name);
-            signature.generics.push(parameter.clone());
-            signature.params.push(format!("{}: {parameter}", arg.name));
-            selectors.push(index);
-        } else {
-            bail!(
-                "{}: the forms of `{name}` differ in the type of `{}`",
-                first.form.at,
-                arg.name
+fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
+    let mut convert = String::new();
+    for position in shape.args.iter().filter(|position| position.is_converted()) {
+        // Of a pointer only the address matters.
+        if !matches!(position.arg.ty, Type::Pointer { .. }) {
+            let _ = writeln!(
+                convert,
+                "let {} = {};",
+                position.arg.name,
+                position.converted()
             );
         }
     }
-    let tuple = |types: Vec<String>| match types.as_slice() {
-        [one] => one.clone(),
-        several => format!("({})", several.join(", ")),
+    let body = body(variant);
+    let (result, value) = match &shape.result {
+        Some(result) => (result.public_type(), from_bits(result, &body.value)),
+        None => ("()".to_string(), String::new()),
     };
-    let selector = tuple(
-        selectors
-            .iter()
-            .map(|&i| camel_case(&first.args[i].name))
-            .collect(),
-    );
-    let values = tuple(
-        selectors
-            .iter()
-            .map(|&i| first.args[i].name.clone())
-            .collect(),
-    );
+    format!(
+        "{}pub {}fn {}{}({}){} {} {{ {convert}{}{value} }}\n\n",
+        attributes(overload),
+        if is_safe(overload) { "" } else { "unsafe " },
+        overload.rust_name,
+        shape.generics(),
+        shape.params(),
+        arrow(&result),
+        requirement(variant),
+        body.statements,
+    )
+}
 
+/// The result as the caller wants it.
+fn from_bits(result: &Position, value: &str) -> String {
+    match result.element {
+        Element::Bits(name, _) | Element::Sized(name) => format!("{name}::from_bits({value})"),
+        _ => value.to_string(),
+    }
+}
+
+/// A function that is generic over the variant, and the trait that its variants implement.
+fn selected(overload: &Overload, variants: &[Variant], shape: &Shape) -> String {
+    let name = &overload.rust_name;
+    let trait_name = camel_case(name);
+    let (selector, parameters) = shape.selectors();
+    let bound = format!("{trait_name}{}", angle(&parameters));
+
+    let is_passed = |position: &&Position| !matches!(position.arg.ty, Type::Tag(_));
+    let passed: Vec<String> = shape
+        .args
+        .iter()
+        .filter(is_passed)
+        .map(Position::converted)
+        .collect();
+    let receiver = if shape.tags.is_empty() {
+        format!("<{selector} as {bound}>::issue")
+    } else {
+        let tags: Vec<String> = shape
+            .tags
+            .iter()
+            .map(|&index| shape.args[index].arg.name.clone())
+            .collect();
+        format!("{}.issue", tuple(&tags))
+    };
+    let call = format!("{receiver}({})", passed.join(", "));
+    let result = result_type(variants[0].result.as_ref());
     let one_result = variants
         .iter()
-        .all(|variant| variant.result == first.result);
-    let result = result_type(first.result.as_ref());
-    let (output, in_trait, in_function) = if one_result {
-        (String::new(), arrow(&result), arrow(&result))
-    } else {
-        (
+        .all(|v| v.result.is_some() == variants[0].result.is_some())
+        && (shape.result.is_some() || variants[0].result.is_none());
+    let (output, in_trait, in_function, call) = match &shape.result {
+        Some(result) if one_result => (
+            String::new(),
+            arrow(&trait_type(result, shape)),
+            arrow(&result.public_type()),
+            from_bits(result, &call),
+        ),
+        _ if one_result => (String::new(), arrow(&result), arrow(&result), call),
+        _ => (
             "/// What the form returns.\ntype Output;\n".to_string(),
             " -> Self::Output".to_string(),
-            format!(" -> <{selector} as {trait_name}>::Output"),
-        )
+            format!(" -> <{selector} as {bound}>::Output"),
+            call,
+        ),
     };
     let (unsafety, call) = if is_safe(overload) {
-        ("", format!("{values}.issue({})", passed.join(", ")))
+        ("", call)
     } else {
-        (
-            "unsafe ",
-            format!("unsafe {{ {values}.issue({}) }}", passed.join(", ")),
-        )
+        ("unsafe ", format!("unsafe {{ {call} }}"))
     };
-    let mut rest_params = vec!["self".to_string()];
-    rest_params.extend(rest.params.iter().cloned());
-    let rest_params = rest_params.join(", ");
+    let immediates: Vec<String> = shape.immediates().collect();
+    let immediates = angle(&immediates);
 
     let mut out = format!(
-        "{}pub {unsafety}fn {name}{}({}){in_function} where {selector}: {trait_name} {{ {call} }}\n\n",
+        "{}pub {unsafety}fn {name}{}({}){in_function} where {selector}: {bound} {{ {call} }}\n\n",
         attributes(overload),
-        signature.generics(),
-        signature.params.join(", "),
+        shape.generics(),
+        shape.params(),
     );
     out += &docs::doc(&format!("The forms of [`{name}`]."));
-    out += &unimplemented(overload, &selectors);
+    out += &unimplemented(overload, shape);
+    let sealed = match (shape.tags.is_empty(), selector.starts_with('[')) {
+        (false, _) => "Sealed",
+        (true, true) => "Sized",
+        (true, false) => "Value",
+    };
     let _ = writeln!(
         out,
-        "pub trait {trait_name}: Sealed {{\n{output}#[doc(hidden)]\n{unsafety}fn issue{}({rest_params}){in_trait};\n}}\n",
-        rest.generics()
+        "pub trait {trait_name}{}: {sealed} {{\n{output}#[doc(hidden)]\n{unsafety}fn issue{immediates}({}){in_trait};\n}}\n",
+        angle(&shape.trait_parameters()),
+        issue_params(shape, None),
     );
-    for variant in variants {
-        let types = tuple(
-            selectors
-                .iter()
-                .map(|&i| rust_type(&variant.args[i].ty))
-                .collect(),
-        );
+    for variant in variants.iter().flat_map(|variant| concrete(variant, shape)) {
+        let body = body(&variant);
         let result = result_type(variant.result.as_ref());
         let output = if one_result {
             String::new()
         } else {
             format!("type Output = {result};\n")
         };
+        let (types, parameters) = selectors_of(&variant, shape);
         let _ = writeln!(
             out,
-            "impl {trait_name} for {types} {} {{\n{output}#[inline(always)]\n{unsafety}fn issue{}({rest_params}){} {{ {} }}\n}}\n",
-            requirement(variant),
-            rest.generics(),
+            "impl {trait_name}{} for {types} {} {{\n{output}#[inline(always)]\n{unsafety}fn issue{immediates}({}){} {{ {}{} }}\n}}\n",
+            angle(&parameters),
+            requirement(&variant),
+            issue_params(shape, Some(&variant)),
             arrow(&result),
-            body(variant),
+            body.statements,
+            body.value,
         );
     }
-    Ok(out)
+    out
 }
 
-/// How the generic function hands an argument on.
-fn passed_value(arg: &Arg) -> String {
-    match arg.ty {
-        Type::Immediate { .. } => format!("_{}", arg.name),
-        _ => arg.name.clone(),
+/// The parameters of the trait's function: in the trait, or in the `impl` of a variant.
+fn issue_params(shape: &Shape, variant: Option<&Variant>) -> String {
+    let mut params = Vec::new();
+    if !shape.tags.is_empty() {
+        params.push("self".to_string());
+    }
+    for (index, position) in shape.args.iter().enumerate() {
+        let name = &position.arg.name;
+        match (&position.arg.ty, variant) {
+            (Type::Tag(_), _) => {}
+            (Type::Immediate { .. }, _) => {
+                params.push(format!("_{name}: n32<{}>", name.to_uppercase()));
+            }
+            (_, Some(variant)) => {
+                params.push(format!("{name}: {}", rust_type(&variant.args[index].ty)));
+            }
+            (_, None) => {
+                params.push(format!("{name}: {}", trait_type(position, shape)));
+            }
+        }
+    }
+    params.join(", ")
+}
+
+/// The type of an argument or result in the trait: `Self` where it is what implements the trait.
+fn trait_type(position: &Position, shape: &Shape) -> String {
+    let ty = position.register_type().replace("::Bits", "");
+    let own = shape.selectors().0.replace("::Bits", "");
+    if !shape.tags.is_empty() {
+        ty
+    } else if own.starts_with('[') {
+        ty.replace(&own, "Self")
+    } else {
+        // A type parameter, which stands between spaces and brackets.
+        ty.split_inclusive([' ', '[', ';'])
+            .map(|word| match word.trim_end_matches([' ', ';']) == own {
+                true => word.replace(&own, "Self"),
+                false => word.to_string(),
+            })
+            .collect()
+    }
+}
+
+/// The types that select one variant: what implements the trait, and the trait's parameters.
+fn selectors_of(variant: &Variant, shape: &Shape) -> (String, Vec<String>) {
+    let at = |wanted: &dyn Fn(&Position) -> bool| {
+        let result = shape.result.iter().zip(&variant.result);
+        shape
+            .args
+            .iter()
+            .zip(&variant.args)
+            .chain(result)
+            .find(|(position, _)| wanted(position))
+            .map(|(_, arg)| &arg.ty)
+    };
+    let mut types: Vec<String> = Vec::new();
+    for (_, element) in &shape.types {
+        if matches!(element, Element::Sized(_) | Element::Selected(_)) {
+            let of = at(&|position| position.element == *element).and_then(scalar_of);
+            types.push(of.map_or(String::new(), |of| of.rust().to_string()));
+        }
+    }
+    let mut lengths: Vec<String> = Vec::new();
+    for name in &shape.lengths {
+        let len = at(&|position| position.length == Length::Selected(name)).and_then(length_of);
+        lengths.push(len.map_or(String::new(), |len| len.to_string()));
+    }
+    if !shape.tags.is_empty() {
+        let tags: Vec<String> = shape
+            .tags
+            .iter()
+            .map(|&index| rust_type(&variant.args[index].ty))
+            .collect();
+        types.append(&mut lengths);
+        return (tuple(&tags), types);
+    }
+    if types.is_empty() {
+        let array = at(&|position| matches!(position.length, Length::Selected(_)));
+        let own = match array {
+            Some(Type::Array { of, len } | Type::Out { of, len: Some(len) }) => {
+                format!("[{}; {len}]", of.rust())
+            }
+            _ => String::new(),
+        };
+        return (own, lengths.split_off(shape.implied_lengths()));
+    }
+    let first = types.remove(0);
+    types.append(&mut lengths);
+    (first, types)
+}
+
+/// Where a type selects the variant, any type of 32 bits means each of them.
+fn concrete(variant: &Variant, shape: &Shape) -> Vec<Variant> {
+    let selected = |position: &&Position| matches!(position.element, Element::Selected(_));
+    let bits = shape
+        .args
+        .iter()
+        .zip(&variant.args)
+        .find(|(position, _)| selected(position))
+        .and_then(|(_, arg)| scalar_of(&arg.ty))
+        .filter(|of| matches!(of, Scalar::Bits(_)));
+    let Some(bits) = bits else {
+        return vec![variant.clone()];
+    };
+    let types: &[Scalar] = match bits {
+        Scalar::Bits(16) => &[Scalar::U16, Scalar::I16],
+        Scalar::Bits(32) => &[Scalar::U32, Scalar::I32, Scalar::F32],
+        Scalar::Bits(64) => &[Scalar::U64, Scalar::I64, Scalar::F64],
+        _ => return vec![variant.clone()],
+    };
+    types
+        .iter()
+        .map(|&of| {
+            let mut variant = variant.clone();
+            for arg in variant.args.iter_mut().chain(&mut variant.result) {
+                if scalar_of(&arg.ty) == Some(bits) {
+                    arg.ty = with_scalar(&arg.ty, of);
+                }
+            }
+            variant
+        })
+        .collect()
+}
+
+fn with_scalar(ty: &Type, new: Scalar) -> Type {
+    match ty.clone() {
+        Type::Scalar(_) => Type::Scalar(new),
+        Type::Pointer { space, mutable, .. } => Type::Pointer {
+            space,
+            mutable,
+            to: new,
+        },
+        Type::Array { len, .. } => Type::Array { of: new, len },
+        Type::Out { len, .. } => Type::Out { of: new, len },
+        other => other,
     }
 }
 
 /// The compile error for a combination that does not exist.
-fn unimplemented(overload: &Overload, selectors: &[usize]) -> String {
-    let args: Vec<&str> = selectors
+fn unimplemented(overload: &Overload, shape: &Shape) -> String {
+    let selecting: Vec<usize> = (0..shape.args.len())
+        .filter(|index| {
+            let position = &shape.args[*index];
+            shape.tags.contains(index)
+                || matches!(position.element, Element::Sized(_) | Element::Selected(_))
+                || matches!(position.length, Length::Selected(_))
+        })
+        .collect();
+    let names: Vec<&str> = selecting
         .iter()
-        .map(|&index| overload.variants[0].args[index].name.as_str())
+        .map(|&i| shape.args[i].arg.name.as_str())
+        .collect();
+    let (_, parameters) = shape.selectors();
+    let with: String = parameters
+        .iter()
+        .map(|name| format!(", `{{{}}}`", name.trim_end_matches("::Bits")))
         .collect();
     let mut out = format!(
-        "#[diagnostic::on_unimplemented(\nmessage = \"`{}` has no form for `{{Self}}`\",\nlabel = \"no such {}\",\n",
+        "#[diagnostic::on_unimplemented(\nmessage = \"`{}` has no form for `{{Self}}`{with}\",\nlabel = \"no such {}\",\n",
         overload.rust_name,
-        args.join(", "),
+        names.join(", "),
     );
     for form in overload.forms() {
-        let choices: Vec<String> = selectors
+        let choices: Vec<String> = selecting
             .iter()
             .map(|&index| {
                 let mut names: Vec<String> = Vec::new();
@@ -387,168 +472,4 @@ fn unimplemented(overload: &Overload, selectors: &[usize]) -> String {
         let _ = writeln!(out, "note = \"there is: {}\",", choices.join(", "));
     }
     out + ")]\n"
-}
-
-/// `mbarrier_arrive` → `MbarrierArrive`.
-fn camel_case(name: &str) -> String {
-    name.split('_')
-        .map(|part| {
-            let mut chars = part.chars();
-            match chars.next() {
-                Some(first) => first.to_ascii_uppercase().to_string() + chars.as_str(),
-                None => String::new(),
-            }
-        })
-        .collect()
-}
-
-/// The inline assembly, and what moves its operands.
-fn body(variant: &Variant) -> String {
-    let mut out = String::new();
-    for arg in &variant.args {
-        if let Type::Immediate { low, high, step } = arg.ty {
-            out += &range_check(arg, low, high, step);
-        }
-    }
-    let mut operands = Vec::new();
-    for operand in variant.asm_operands() {
-        let value = match &operand.value {
-            OperandValue::Constant { arg } => format!("const {}", arg.to_uppercase()),
-            OperandValue::In { arg, index, ty } => {
-                let class = operand.class.unwrap_or_default();
-                format!("in({class}) {}", input(arg, *index, ty))
-            }
-            OperandValue::Out { arg, index, of } => {
-                let class = operand.class.unwrap_or_default();
-                let local = local(variant, arg, *index);
-                let _ = writeln!(out, "let {local}: {};", register_type(*of));
-                format!("out({class}) {local}")
-            }
-        };
-        operands.push(format!("{} = {value}", operand.name));
-    }
-    let options = match variant.effects {
-        Effects::Memory => "nostack",
-        Effects::Volatile => "nomem, nostack",
-        Effects::Pure => "pure, nomem, nostack",
-    };
-    let mut parts: Vec<String> = variant
-        .asm_lines()
-        .iter()
-        .map(|line| format!("{line:?}"))
-        .collect();
-    parts.append(&mut operands);
-    parts.push(format!("options({options})"));
-    out += &docs::effects(variant);
-    let _ = writeln!(
-        out,
-        "unsafe {{\n    asm!(\n        {},\n    );\n}}",
-        parts.join(",\n        ")
-    );
-    out += &outputs(variant);
-    out
-}
-
-/// A compile-time check of an immediate operand.
-fn range_check(arg: &Arg, low: i64, high: i64, step: i64) -> String {
-    let name = arg.name.to_uppercase();
-    let (condition, allowed) = match (low == high, step) {
-        (true, _) => (format!("{name} == {low}"), format!("must be {low}")),
-        (_, 1) if high == i64::from(i32::MAX) => (
-            format!("{name} >= {low}"),
-            format!("must be at least {low}"),
-        ),
-        (_, 1) => (
-            format!("{name} >= {low} && {name} <= {high}"),
-            format!("must be from {low} to {high}"),
-        ),
-        _ => (
-            format!("{name} >= {low} && {name} <= {high} && ({name} - {low}) % {step} == 0"),
-            format!("must be from {low} to {high} in steps of {step}"),
-        ),
-    };
-    format!(
-        "const {{ assert!({condition}, \"`{}` {allowed}\") }};\n",
-        arg.name
-    )
-}
-
-/// The value of an input operand.
-fn input(arg: &str, index: Option<usize>, ty: &Type) -> String {
-    let element = match index {
-        Some(index) => format!("{arg}[{index}]"),
-        None => arg.to_string(),
-    };
-    match ty {
-        Type::Pointer {
-            space: Space::Shared,
-            ..
-        } => format!("as_ptr_smem({arg})"),
-        Type::Pointer {
-            space: Space::Global,
-            ..
-        } => format!("as_ptr_gmem({arg})"),
-        Type::Scalar(Scalar::Bool | Scalar::U8) => format!("u32::from({arg})"),
-        _ => element,
-    }
-}
-
-/// What one register of an output holds.
-fn register_type(of: Scalar) -> &'static str {
-    match of {
-        Scalar::Bool | Scalar::U8 => "u32",
-        Scalar::Bits(128 | 256) => "u64",
-        other => other.rust(),
-    }
-}
-
-/// The variable that receives an output operand.
-fn local(variant: &Variant, arg: &str, index: Option<usize>) -> String {
-    let is_result = variant
-        .result
-        .as_ref()
-        .is_some_and(|result| result.name == arg);
-    match (index, is_result) {
-        (Some(index), _) => format!("{arg}{index}"),
-        (None, true) => arg.to_string(),
-        (None, false) => format!("{arg}_register"),
-    }
-}
-
-/// Stores outputs and makes the result.
-fn outputs(variant: &Variant) -> String {
-    let mut out = String::new();
-    for arg in &variant.args {
-        let Type::Out { of, len } = &arg.ty else {
-            continue;
-        };
-        let value = value_of(variant, &arg.name, *of, *len);
-        let _ = writeln!(out, "*{} = {value};", arg.name);
-    }
-    if let Some(result) = &variant.result {
-        match &result.ty {
-            Type::Scalar(of) => out += &value_of(variant, &result.name, *of, None),
-            Type::Array { of, len } => out += &value_of(variant, &result.name, *of, Some(*len)),
-            _ => {}
-        }
-    }
-    out
-}
-
-fn value_of(variant: &Variant, arg: &str, of: Scalar, len: Option<usize>) -> String {
-    let count = match of.bits() {
-        128 => Some(2),
-        256 => Some(4),
-        _ => len,
-    };
-    if let Some(count) = count {
-        let names: Vec<String> = (0..count).map(|i| local(variant, arg, Some(i))).collect();
-        return format!("[{}]", names.join(", "));
-    }
-    let local = local(variant, arg, None);
-    match of {
-        Scalar::Bool => format!("{local} != 0"),
-        Scalar::U8 => format!("{local} as u8"),
-        _ => local,
-    }
 }

@@ -57,7 +57,7 @@ pub(super) fn function(overload: &Overload) -> String {
         for set in shown_sets(form, overload) {
             let _ = writeln!(out, "/// {set}");
         }
-        let _ = writeln!(out, "///     PTX ISA {}, {}", form.isa, form.targets);
+        let _ = writeln!(out, "///     PTX ISA {}, {}", form.isas, form.targets);
     }
     out += "/// ```\n";
 

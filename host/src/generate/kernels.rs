@@ -228,6 +228,11 @@ fn scalar(
     of: Scalar,
     params: &mut Vec<(String, String)>,
 ) -> String {
+    if of.bits() == 8 {
+        // The compilers differ in how they load a parameter of 8 bits.
+        params.push((name.to_string(), language.pointer_type(of, false)));
+        return language.element(name, 0);
+    }
     let words = usize::from(of.bits() / 64);
     if words < 2 {
         let parameter = if of == Scalar::Bool { Scalar::U32 } else { of };
@@ -401,6 +406,12 @@ impl Language for Rust {
 
 struct Cpp;
 
+/// What the spec says about the C++ call.
+fn stated<'a>(variant: &'a Variant, what: &str) -> Option<&'a str> {
+    let of = |(name, how): &'a (String, String)| (name == what).then_some(how.as_str());
+    variant.cpp.iter().find_map(of)
+}
+
 impl Language for Cpp {
     fn value_type(&self, of: Scalar) -> String {
         match of {
@@ -475,7 +486,22 @@ impl Language for Cpp {
     }
 
     fn call(&self, kernel: &FormKernel, args: &[String]) -> String {
-        format!("ptx::{}({})", kernel.variant.function, args.join(", "))
+        let template = match stated(kernel.variant, "<>") {
+            Some(types) => format!("<{types}>"),
+            None => String::new(),
+        };
+        let args: Vec<String> = kernel
+            .variant
+            .args
+            .iter()
+            .zip(args)
+            .map(|(arg, text)| match stated(kernel.variant, &arg.name) {
+                Some(ty) => format!("({ty})({text})"),
+                None => text.clone(),
+            })
+            .collect();
+        let function = &kernel.variant.function;
+        format!("ptx::{function}{template}({})", args.join(", "))
     }
 
     fn store(&self, pointer: &str, index: usize, value: &str, _of: Scalar) -> String {

@@ -2,9 +2,11 @@
 //!
 //! Everything is made in memory first; nothing is written unless all of it could be made.
 
+mod body;
 mod device;
 mod docs;
 pub mod kernels;
+mod shape;
 mod support;
 
 use std::io::Write;

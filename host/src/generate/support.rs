@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::docs::doc;
-use crate::spec::{Isa, Spec, Targets};
+use crate::spec::{Isa, Isas, Spec, Targets};
 
 /// The head of a generated file.
 pub(super) fn header(source: &str) -> String {
@@ -24,11 +24,7 @@ pub(super) fn tags(spec: &Spec) -> String {
         let _ = writeln!(out, "// {}: {}\n", family.name, family.doc);
         for tag in &family.tags {
             out += &doc(&tag.doc);
-            let spelling = if tag.ptx.is_empty() {
-                "PTX writes nothing for it.".to_string()
-            } else {
-                format!("PTX writes `{}`.", tag.ptx)
-            };
+            let spelling = format!("PTX writes `{}`.", tag.ptx);
             out += &doc("");
             out += &doc(&spelling);
             let _ = writeln!(
@@ -58,7 +54,7 @@ pub(super) fn target(spec: &Spec) -> String {
     let mut isas = BTreeSet::new();
     let mut targets = BTreeSet::new();
     for (_, _, variant) in spec.variants() {
-        isas.insert(variant.isa);
+        isas.insert(variant.isas);
         targets.insert(variant.targets.clone());
     }
     let mut out = header("spec/");
@@ -84,13 +80,14 @@ pub(super) fn target(spec: &Spec) -> String {
             note = \"choose the target with `cargo xtask build --arch`\"\n\
         )]\n\
         pub trait Has<F> {}\n\n";
-    for isa in isas {
-        if let Some(marker) = isa.marker() {
-            let docs = doc(&format!("PTX ISA {isa} or later."));
+    for isas in isas {
+        if let Some(marker) = isas.marker() {
+            let or_later = if isas.last.is_none() { " or later" } else { "" };
+            let docs = doc(&format!("PTX ISA {isas}{or_later}."));
             let _ = writeln!(
                 out,
                 "{docs}pub struct {marker};\n{}impl Has<{marker}> for Target {{}}\n",
-                isa_cfg(isa)
+                isa_cfg(isas)
             );
         }
     }
@@ -110,7 +107,9 @@ pub(super) fn target(spec: &Spec) -> String {
 /// Whether rustc 1.96 has this as a `target_feature` that `cfg` sees.
 fn rustc_knows(feature: &str) -> bool {
     match feature.strip_prefix("ptx") {
-        Some(version) => version.parse().is_ok_and(|version: u16| version <= 87),
+        Some(version) => version
+            .parse()
+            .is_ok_and(|version: u16| (70..=87).contains(&version)),
         None => [
             "75", "80", "86", "87", "89", "90", "90a", "100", "100a", "120", "120a",
         ]
@@ -118,13 +117,22 @@ fn rustc_knows(feature: &str) -> bool {
     }
 }
 
-fn isa_cfg(isa: Isa) -> String {
-    let mut conditions = vec![format!("cuda_ptx_isa = \"{}\"", isa.0)];
-    let feature = format!("ptx{}", isa.0);
+fn isa_cfg(isas: Isas) -> String {
+    let number = isas.first.0;
+    let mut conditions = vec![format!("cuda_ptx_isa = \"{number}\"")];
+    let feature = format!("ptx{number}");
     if rustc_knows(&feature) {
         conditions.push(format!("target_feature = \"{feature}\""));
     }
-    cfg(conditions)
+    match isas.last.and_then(Isa::next) {
+        None => cfg(conditions),
+        // It is gone again.
+        Some(next) => cfg(vec![format!(
+            "all({}, not(cuda_ptx_isa = \"{}\"))",
+            conditions.join(", "),
+            next.0
+        )]),
+    }
 }
 
 fn targets_cfg(targets: &Targets) -> String {

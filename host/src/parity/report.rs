@@ -149,7 +149,7 @@ impl Report {
             report.variants.check_isa(
                 &form,
                 pair.form.overload.isa.since,
-                u32::from(mirror.variant.isa.0),
+                u32::from(mirror.variant.isas.first.0),
             );
             for (arch, verdict) in &outcome.verdicts {
                 report.architectures.entry(*arch).or_default().add(verdict);

@@ -42,7 +42,7 @@ fn report(headers: &Headers, spec: &Spec) -> Result<String> {
         match pair.mirror {
             None => missing.entry(line(overload)).or_default()[0] += 1,
             Some(mirror) => {
-                let isa = u32::from(mirror.variant.isa.0) * 10;
+                let isa = u32::from(mirror.variant.isas.first.0) * 10;
                 if overload.isa.since != isa {
                     changed.push(format!(
                         "{} since PTX ISA {}, spec: {}\n",

@@ -41,11 +41,11 @@ fn combinations(sets: &[Set]) -> Vec<Vec<(&Set, &Member)>> {
     })
 }
 
-/// Every choice of optional arguments: the names of those that are there.
+/// Every choice of optional arguments, and of those with a default: the names of those given.
 fn presences(form: &Form) -> Vec<Vec<&str>> {
     form.args
         .iter()
-        .filter(|arg| arg.optional)
+        .filter(|arg| arg.optional || arg.default.is_some())
         .fold(vec![Vec::new()], |choices, arg| {
             let with = choices.iter().map(|choice| {
                 let mut choice = choice.clone();
@@ -64,19 +64,25 @@ fn variant(
 ) -> Result<Variant> {
     let at = &form.at;
     let mut choice = Choice::new();
-    let (mut isa, mut targets) = (form.isa, form.targets.clone());
+    let (mut isas, mut targets) = (form.isas, form.targets.clone());
     for (set, member) in members {
         for (name, value) in set.names.iter().zip(&member.values) {
             choice.insert(name.clone(), value.clone());
         }
-        isa = member.isa.map_or(isa, |newer| isa.max(newer));
+        isas.first = member.isa.map_or(isas.first, |newer| isas.first.max(newer));
         targets = member.targets.clone().unwrap_or(targets);
         if let Some(except) = &member.except {
             targets = targets.without(except);
         }
     }
 
+    let cpp = form
+        .cpp
+        .iter()
+        .map(|(what, how)| (what.clone(), substitute(how, &choice)))
+        .collect();
     let mut args = Vec::new();
+    let mut implied = Vec::new();
     let mut absent = Vec::new();
     for arg in &form.args {
         let there = match &arg.condition {
@@ -84,9 +90,11 @@ fn variant(
                 Some(value) => !value.is_empty(),
                 None => bail!("{at}: `if .{set}`: the form has no set `.{set}`"),
             },
-            None => !arg.optional || present.contains(&arg.name.as_str()),
+            None => {
+                !(arg.optional || arg.default.is_some()) || present.contains(&arg.name.as_str())
+            }
         };
-        if !there {
+        if !there && arg.default.is_none() {
             absent.push(arg.name.as_str());
             continue;
         }
@@ -107,30 +115,36 @@ fn variant(
             let spelling = tag.ptx.strip_prefix('.').unwrap_or_default();
             choice.insert(arg.name.clone(), spelling.to_string());
         }
-        args.push(Arg {
-            name: arg.name.clone(),
-            ty,
-            default: arg.default,
-        });
+        let name = arg.name.clone();
+        match arg.default {
+            Some(value) if !there => implied.push((Arg { name, ty }, value)),
+            _ => args.push(Arg { name, ty }),
+        }
     }
     let result = match &form.result {
         Some((name, ty)) => Some(Arg {
             name: name.clone(),
             ty: at.check(Type::parse(&substitute(ty, &choice), tags))?,
-            default: None,
         }),
         None => None,
     };
 
+    let given = args.iter().chain(&result);
+    let names: Vec<&str> = given
+        .chain(implied.iter().map(|(arg, _)| arg))
+        .map(|arg| arg.name.as_str())
+        .collect();
     let variant = Variant {
         function: function_name(form, &choice)?,
-        ptx: template(form, &choice, &args, result.as_ref(), &absent)?,
+        ptx: template(form, &choice, &names, &absent)?,
         shown: shown(form, &choice, &absent)?,
         form: Arc::clone(form),
         args,
+        implied,
         result,
+        cpp,
         effects: form.effects.effects,
-        isa,
+        isas,
         targets,
     };
     check_use(form, &variant)?;
@@ -186,16 +200,10 @@ fn function_name(form: &Form, choice: &Choice) -> Result<String> {
 }
 
 /// The PTX line with sets replaced, absent operands dropped and the others as `{name}`.
-fn template(
-    form: &Form,
-    choice: &Choice,
-    args: &[Arg],
-    result: Option<&Arg>,
-    absent: &[&str],
-) -> Result<String> {
+fn template(form: &Form, choice: &Choice, names: &[&str], absent: &[&str]) -> Result<String> {
     let line = form.template.trim_end_matches(';');
     let (opcode, operands) = line.split_once(' ').unwrap_or((line, ""));
-    let mut ptx = opcode_of(opcode, choice);
+    let mut ptx = opcode_of(form, opcode, choice);
     let operands = drop_absent(form, operands.trim(), absent)?;
     if !operands.is_empty() {
         ptx.push(' ');
@@ -204,13 +212,12 @@ fn template(
     let mut special = false;
     for word in words(&operands) {
         let is_name = word.starts_with(|c: char| c.is_ascii_lowercase());
-        let named = |arg: &Arg| arg.name == word;
         if special && is_name {
             ptx.push_str(choice.get(word).map_or(word, String::as_str));
         } else if !is_name {
             special = word.ends_with('%') || (special && word == ".");
             ptx.push_str(word);
-        } else if args.iter().any(named) || result.is_some_and(named) {
+        } else if names.contains(&word) {
             ptx.push_str(&format!("{{{word}}}"));
         } else {
             bail!(
@@ -233,21 +240,22 @@ fn shown(form: &Form, choice: &Choice, absent: &[&str]) -> Result<String> {
         .collect();
     let line = form.template.as_str();
     let Some((opcode, operands)) = line.split_once(' ') else {
-        return Ok(opcode_of(line, &fixed));
+        return Ok(opcode_of(form, line, &fixed));
     };
     let operands = drop_absent(form, operands, absent)?;
-    Ok(format!("{} {operands}", opcode_of(opcode, &fixed)))
+    Ok(format!("{} {operands}", opcode_of(form, opcode, &fixed)))
 }
 
-/// Replaces `.name` and `::name` where `name` is a set.
-fn opcode_of(opcode: &str, choice: &Choice) -> String {
+/// Replaces `.name` and `::name` where `name` is a set or a tag.
+fn opcode_of(form: &Form, opcode: &str, choice: &Choice) -> String {
+    let is_argument = |name: &str| form.args.iter().any(|arg| arg.name == name);
     let mut out = String::new();
     let pieces: Vec<&str> = words(opcode).collect();
     for (index, piece) in pieces.iter().enumerate() {
         let qualifies = pieces.get(index + 1).is_some_and(|next| *next == "::");
         match choice.get(*piece) {
-            // `.kind::f16` is not the set `.kind`, but `.sync_restrict::space` ends in one.
-            Some(value) if !qualifies || index > 0 && pieces[index - 1] == "::" => {
+            // `.kind::f16` is not the tag `kind`, which would be all of that; `::space::read` is one.
+            Some(value) if !qualifies || !is_argument(piece) || pieces[index - 1] == "::" => {
                 if value.is_empty() && out.ends_with('.') {
                     out.pop();
                 }

@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 pub use parse::{Form, FormArg, Instruction, Location, Member, Set, StatedEffects};
 pub use ptx::{AsmOperand, OperandValue};
 pub use tag::{Tag, TagFamily, TagTable};
-pub use target::{Isa, Targets, all_architectures, included_architectures};
+pub use target::{Isa, Isas, Targets, all_architectures, included_architectures};
 pub use types::{Scalar, Space, Type};
 
 /// Everything in `spec/`.
@@ -74,8 +74,13 @@ pub struct Variant {
     pub form: Arc<Form>,
     /// The arguments, in order.
     pub args: Vec<Arg>,
+    /// Operands that are not arguments here: what C++ takes by default for an argument left out.
+    pub implied: Vec<(Arg, u64)>,
     /// What the function returns.
     pub result: Option<Arg>,
+    /// Where the C++ call is not what one would derive: the C++ type of an argument, or template
+    /// arguments under the name of `<>`.
+    pub cpp: Vec<(String, String)>,
     /// The instruction, with operands as `{name}`, e.g.
     /// `mbarrier.arrive.shared.b64 {state}, [{addr}];`, without what moves predicates and 128-bit
     /// values in and out of registers.
@@ -85,8 +90,8 @@ pub struct Variant {
     pub shown: String,
     /// What the inline assembly does besides computing its outputs.
     pub effects: Effects,
-    /// The oldest PTX ISA version that has this instruction.
-    pub isa: Isa,
+    /// The PTX ISA versions that have this instruction.
+    pub isas: Isas,
     /// The architectures that have it.
     pub targets: Targets,
 }
@@ -98,8 +103,6 @@ pub struct Arg {
     pub name: String,
     /// Type.
     pub ty: Type,
-    /// The value that C++ takes when the argument is left out.
-    pub default: Option<u64>,
 }
 
 /// What an inline assembly statement may do, as the C++ layer declares it.
@@ -124,7 +127,7 @@ impl Variant {
 
     /// Whether the instruction can be assembled for `architecture` (such as `sm_90a`) at `isa`.
     pub fn is_available(&self, architecture: &str, isa: Isa) -> bool {
-        self.isa <= isa && self.targets.allow(architecture)
+        self.isas.contain(isa) && self.targets.allow(architecture)
     }
 
     /// The statement inside `asm!`: one line per instruction, operands as `{name}`.

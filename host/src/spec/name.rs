@@ -1,7 +1,8 @@
 //! Names of the Rust functions.
 //!
 //! The shortest form of a C++ name keeps it. A longer one appends the names of the arguments that
-//! the shortest lacks, in their order, unless the spec names it (`rust NAME`).
+//! the shortest lacks, in their order, unless the spec names it (`rust NAME`). Whether the memory of
+//! a copy is called `dst_mem` or `src_mem` makes no difference.
 
 use std::collections::HashMap;
 
@@ -63,7 +64,10 @@ fn arg_names(variant: &Variant) -> Vec<String> {
 }
 
 fn rust_name(name: &str, shortest: &[String], args: &[String]) -> String {
-    let extra = args.iter().filter(|arg| !shortest.contains(arg));
+    let is_memory = |arg: &String| arg.ends_with("_mem");
+    let extra = args
+        .iter()
+        .filter(|arg| !shortest.contains(arg) && !is_memory(arg));
     std::iter::once(name)
         .chain(extra.map(String::as_str))
         .collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use super::Effects;
 use super::tag::TagTable;
-use super::target::{Isa, Targets};
+use super::target::{Isa, Isas, Targets};
 
 /// A line of a spec file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,10 +84,15 @@ pub struct Form {
     pub template: String,
     /// The sets that the template and the signature refer to.
     pub sets: Vec<Set>,
-    /// Oldest PTX ISA version.
-    pub isa: Isa,
+    /// PTX ISA versions.
+    pub isas: Isas,
     /// Architectures.
     pub targets: Targets,
+    /// Where the C++ call is not what one would derive: the C++ type of an argument, or
+    /// template arguments under the name of `<>`.
+    pub cpp: Vec<(String, String)>,
+    /// The type by which predicates are converted, `b32` if the form does not say.
+    pub predicate: String,
     /// What the statement does besides computing its outputs.
     pub effects: StatedEffects,
     /// Replaces the instruction's description.
@@ -280,6 +285,8 @@ fn form(
     let mut requirement = None;
     let mut sets = Vec::new();
     let mut rust_name = None;
+    let mut cpp = Vec::new();
+    let mut predicate = "b32".to_string();
     let mut effects = instruction.effects.clone();
     let mut about = None;
     let mut safety = Vec::new();
@@ -294,6 +301,13 @@ fn form(
             }
         } else if let Some(name) = line.strip_prefix("rust ") {
             rust_name = Some(name.trim().to_string());
+        } else if let Some(text) = line.strip_prefix("cpp ") {
+            let Some((what, how)) = text.trim().split_once(' ') else {
+                bail!("{at}: expected `cpp ARGUMENT TYPE` or `cpp <> TYPE`, found `{line}`");
+            };
+            cpp.push((what.to_string(), how.trim().to_string()));
+        } else if let Some(text) = line.strip_prefix("predicate ") {
+            predicate = text.trim().to_string();
         } else if let Some(text) = line.strip_prefix("effects ") {
             effects = stated_effects(&at, text)?;
         } else if let Some(text) = line.strip_prefix("about ") {
@@ -303,14 +317,14 @@ fn form(
         } else {
             bail!(
                 "{at}: expected a PTX line (ending in `;`), a set (`.name = …`), `PTX VERSION, \
-                 sm_N`, `rust`, `effects`, `about` or `safety`, found `{line}`"
+                 sm_N`, `rust`, `cpp`, `predicate`, `effects`, `about` or `safety`, found `{line}`"
             );
         }
     }
     let Some(template) = template else {
         bail!("{at}: the form has no PTX line (ending in `;`)");
     };
-    let Some((isa, targets)) = requirement else {
+    let Some((isas, targets)) = requirement else {
         bail!("{at}: the form has no `PTX VERSION, sm_N` line");
     };
     Ok(Form {
@@ -322,8 +336,10 @@ fn form(
         result,
         template,
         sets,
-        isa,
+        isas,
         targets,
+        cpp,
+        predicate,
         effects,
         about,
         safety,
@@ -568,12 +584,12 @@ fn split_member(text: &str) -> Vec<Vec<String>> {
 }
 
 /// `PTX 8.0, sm_90`.
-fn parse_requirement(at: &Location, line: &str) -> Result<(Isa, Targets)> {
+fn parse_requirement(at: &Location, line: &str) -> Result<(Isas, Targets)> {
     let Some((isa, targets)) = line["PTX ".len()..].split_once(',') else {
         bail!("{at}: expected `PTX VERSION, sm_N`, found `{line}`");
     };
     Ok((
-        at.check(Isa::parse(isa.trim()))?,
+        at.check(Isas::parse(isa.trim()))?,
         at.check(Targets::parse(targets.trim()))?,
     ))
 }

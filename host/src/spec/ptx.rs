@@ -38,6 +38,13 @@ pub enum OperandValue {
         /// What one register holds.
         of: Scalar,
     },
+    /// A value that the form implies.
+    Implied {
+        /// The value.
+        value: u64,
+        /// Its type.
+        of: Scalar,
+    },
     /// The const parameter of an immediate.
     Constant {
         /// The argument.
@@ -141,6 +148,15 @@ pub(super) fn operands(variant: &Variant) -> Vec<AsmOperand> {
             });
         }
     }
+    for (arg, value) in &variant.implied {
+        if let Type::Scalar(of) = arg.ty {
+            operands.push(AsmOperand {
+                name: arg.name.clone(),
+                class: Some(class(of.bits())),
+                value: OperandValue::Implied { value: *value, of },
+            });
+        }
+    }
     operands
 }
 
@@ -177,7 +193,8 @@ pub(super) fn lines(variant: &Variant) -> Vec<String> {
             };
             declare.push(format!(".reg .pred {predicate};"));
             if output {
-                after.push(format!("selp.b32 {{{name}}}, 1, 0, {predicate};"));
+                let ty = &variant.form.predicate;
+                after.push(format!("selp.{ty} {{{name}}}, 1, 0, {predicate};"));
             } else {
                 before.push(format!("setp.ne.b32 {predicate}, {{{name}}}, 0;"));
             }

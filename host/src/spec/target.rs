@@ -93,10 +93,54 @@ impl Isa {
         version.ok_or_else(|| format!("`{text}` is not a PTX ISA version (as in `PTX 8.0`)"))
     }
 
+    /// The version after this one.
+    pub fn next(self) -> Option<Isa> {
+        KNOWN_ISAS.iter().copied().find(|isa| *isa > self)
+    }
+}
+
+/// The PTX ISA versions that have an instruction: since one, and in rare cases until one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Isas {
+    /// The oldest.
+    pub first: Isa,
+    /// The newest, if it is gone from later ones.
+    pub last: Option<Isa>,
+}
+
+impl Isas {
+    /// `8.0`, or `9.3 to 9.4`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (first, last) = match text.split_once(" to ") {
+            Some((first, last)) => (first, Some(Isa::parse(last)?)),
+            None => (text, None),
+        };
+        let first = Isa::parse(first)?;
+        Ok(Isas { first, last })
+    }
+
+    /// Whether `isa` is one of them.
+    pub fn contain(self, isa: Isa) -> bool {
+        self.first <= isa && self.last.is_none_or(|last| isa <= last)
+    }
+
     /// The marker type of the device crate, e.g. `ptx_80`; `None` for versions that are taken for
     /// granted, those of `sm_70` and before.
     pub fn marker(self) -> Option<String> {
-        (self > Isa(60)).then(|| format!("ptx_{}", self.0))
+        let first = self.first.0;
+        match self.last {
+            Some(last) => Some(format!("ptx_{first}_to_{}", last.0)),
+            None => (self.first > Isa(60)).then(|| format!("ptx_{first}")),
+        }
+    }
+}
+
+impl fmt::Display for Isas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last {
+            Some(last) => write!(f, "{} to {last}", self.first),
+            None => write!(f, "{}", self.first),
+        }
     }
 }
 

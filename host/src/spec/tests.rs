@@ -114,7 +114,7 @@ fn test(sem)
     .unwrap();
     let needs: Vec<String> = spec
         .variants()
-        .map(|(_, _, variant)| format!("{} {}", variant.isa, variant.targets))
+        .map(|(_, _, variant)| format!("{} {}", variant.isas, variant.targets))
         .collect();
     assert_eq!(needs, ["8.0 sm_90 and later", "8.6 sm_100a/f"]);
     let (_, _, relaxed) = spec.variants().nth(1).unwrap();
