@@ -5,7 +5,6 @@
 mod body;
 mod device;
 mod docs;
-pub mod kernels;
 mod shape;
 mod support;
 

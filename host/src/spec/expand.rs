@@ -76,11 +76,6 @@ fn variant(
         }
     }
 
-    let cpp = form
-        .cpp
-        .iter()
-        .map(|(what, how)| (what.clone(), substitute(how, &choice)))
-        .collect();
     let mut args = Vec::new();
     let mut implied = Vec::new();
     let mut absent = Vec::new();
@@ -142,7 +137,6 @@ fn variant(
         args,
         implied,
         result,
-        cpp,
         effects: form.effects.effects,
         isas,
         targets,

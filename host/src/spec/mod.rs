@@ -78,9 +78,6 @@ pub struct Variant {
     pub implied: Vec<(Arg, u64)>,
     /// What the function returns.
     pub result: Option<Arg>,
-    /// Where the C++ call is not what one would derive: the C++ type of an argument, or template
-    /// arguments under the name of `<>`.
-    pub cpp: Vec<(String, String)>,
     /// The instruction, with operands as `{name}`, e.g.
     /// `mbarrier.arrive.shared.b64 {state}, [{addr}];`, without what moves predicates and 128-bit
     /// values in and out of registers.

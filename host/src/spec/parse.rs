@@ -88,9 +88,6 @@ pub struct Form {
     pub isas: Isas,
     /// Architectures.
     pub targets: Targets,
-    /// Where the C++ call is not what one would derive: the C++ type of an argument, or
-    /// template arguments under the name of `<>`.
-    pub cpp: Vec<(String, String)>,
     /// The type by which predicates are converted, `b32` if the form does not say.
     pub predicate: String,
     /// What the statement does besides computing its outputs.
@@ -285,7 +282,6 @@ fn form(
     let mut requirement = None;
     let mut sets = Vec::new();
     let mut rust_name = None;
-    let mut cpp = Vec::new();
     let mut predicate = "b32".to_string();
     let mut effects = instruction.effects.clone();
     let mut about = None;
@@ -301,11 +297,6 @@ fn form(
             }
         } else if let Some(name) = line.strip_prefix("rust ") {
             rust_name = Some(name.trim().to_string());
-        } else if let Some(text) = line.strip_prefix("cpp ") {
-            let Some((what, how)) = text.trim().split_once(' ') else {
-                bail!("{at}: expected `cpp ARGUMENT TYPE` or `cpp <> TYPE`, found `{line}`");
-            };
-            cpp.push((what.to_string(), how.trim().to_string()));
         } else if let Some(text) = line.strip_prefix("predicate ") {
             predicate = text.trim().to_string();
         } else if let Some(text) = line.strip_prefix("effects ") {
@@ -317,7 +308,7 @@ fn form(
         } else {
             bail!(
                 "{at}: expected a PTX line (ending in `;`), a set (`.name = …`), `PTX VERSION, \
-                 sm_N`, `rust`, `cpp`, `predicate`, `effects`, `about` or `safety`, found `{line}`"
+                 sm_N`, `rust`, `predicate`, `effects`, `about` or `safety`, found `{line}`"
             );
         }
     }
@@ -338,7 +329,6 @@ fn form(
         sets,
         isas,
         targets,
-        cpp,
         predicate,
         effects,
         about,
