@@ -5,7 +5,8 @@ use std::path::Path;
 
 fn main() {
     println!("cargo:rerun-if-changed=libcuda");
-    if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+    let gpu = env::var_os("CARGO_FEATURE_GPU").is_some();
+    if !gpu || env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
         return;
     }
     // Whole, because a static linker reads left to right and cust, which needs the symbols, comes later.

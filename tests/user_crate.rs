@@ -279,3 +279,88 @@ fn a_program_that_cannot_be_the_linker_is_told_so() {
     let error = format!("{:#}", error.unwrap_err());
     assert!(error.contains("link::run_as_linker"), "{error}");
 }
+
+/// The kernel of the README beside a program whose build script, as in the README, builds it.
+#[test]
+fn a_build_script_as_in_the_readme_builds_the_kernels() {
+    let readme = std::fs::read_to_string(toolchain::workspace_root().join("README.md")).unwrap();
+    let script = readme
+        .split("```rust\n")
+        .find(|block| block.contains("OUT_DIR"))
+        .unwrap();
+    let script = script.split("```").next().unwrap();
+    let program = tempfile::tempdir().unwrap();
+    let kernels = UserCrate::new(&readme_kernel());
+    let host = toolchain::workspace_root().join("host");
+    let manifest = format!(
+        "[package]\nname = \"program\"\nedition = \"2024\"\n\n[build-dependencies]\n\
+         cuda-ptx-host = {{ path = {host:?}, default-features = false }}\n"
+    );
+    std::fs::write(program.path().join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(program.path().join("build.rs"), script).unwrap();
+    std::fs::create_dir(program.path().join("src")).unwrap();
+    std::fs::write(
+        program.path().join("src/main.rs"),
+        "fn main() { print!(\"{}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"/kernels.cubin\")).len()) }",
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(kernels.folder.path(), program.path().join("kernels")).unwrap();
+    let output = Command::new(toolchain::device().unwrap().cargo)
+        .args(["run", "--quiet"])
+        .current_dir(program.path())
+        .env(
+            "CARGO_TARGET_DIR",
+            toolchain::target_dir().join("user-program"),
+        )
+        .env("CUDA_PTX_ROOT", toolchain::workspace_root())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let bytes: usize = String::from_utf8_lossy(&output.stdout).parse().unwrap();
+    assert!(bytes > 1000, "a cubin of {bytes} bytes");
+}
+
+/// With the `nvptx64` section of our `.cargo/config.toml` and `cuda-ptx-link` on the path.
+#[test]
+fn plain_cargo_with_the_documented_configuration_writes_ptx() {
+    let user = UserCrate::new(&readme_kernel());
+    let manifest = std::fs::read_to_string(user.manifest()).unwrap();
+    std::fs::write(
+        user.manifest(),
+        manifest + "[lib]\ncrate-type = [\"cdylib\"]\n",
+    )
+    .unwrap();
+    let linker = Path::new(env!("CARGO_BIN_EXE_cuda-ptx-link"))
+        .parent()
+        .unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let tools = toolchain::device().unwrap();
+    let target_dir = toolchain::target_dir().join("device/plain");
+    let output = Command::new(&tools.cargo)
+        .args([
+            "build",
+            "--release",
+            "-Zbuild-std=core",
+            "--target",
+            "nvptx64-nvidia-cuda",
+            "--config",
+        ])
+        .arg(toolchain::workspace_root().join(".cargo/config.toml"))
+        .current_dir(user.folder.path())
+        .env("RUSTC", &tools.rustc)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_DIR", &target_dir)
+        .env("PATH", format!("{}:{path}", linker.display()))
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let ptx = std::fs::read_to_string(target_dir.join("nvptx64-nvidia-cuda/release/kernels.ptx"))
+        .unwrap();
+    assert!(
+        ptx.contains(".entry double") && ptx.contains("ld.shared"),
+        "{ptx}"
+    );
+}

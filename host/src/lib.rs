@@ -1,5 +1,8 @@
 //! Host harness of `cuda-ptx`.
 //!
+//! What launches kernels needs the feature `gpu`, which is on by default; a build script that only
+//! builds them does without.
+//!
 //! | module | what it does |
 //! |---|---|
 //! | [`spec`] | the instruction forms, read from `spec/` |
@@ -17,15 +20,21 @@
 //! | [`selftest`] | what a bundle checks there |
 
 pub mod build;
+#[cfg(feature = "gpu")]
 pub mod bundle;
+#[cfg(feature = "gpu")]
 pub mod child;
+#[cfg(feature = "gpu")]
 pub mod demo;
+#[cfg(feature = "gpu")]
 pub mod driver;
 pub mod generate;
+#[cfg(feature = "gpu")]
 pub mod guide;
 pub mod inspect;
 pub mod link;
 pub mod parity;
+#[cfg(feature = "gpu")]
 pub mod selftest;
 pub mod spec;
 pub mod toolchain;
