@@ -16,6 +16,8 @@ mod marker {
         pub safe fn cvta_to_shared(pointer: *const ()) -> u32;
         #[link_name = "__cuda_ptx_cvta_to_global"]
         pub safe fn cvta_to_global(pointer: *const ()) -> u64;
+        #[link_name = "__cuda_ptx_cvta_from_shared"]
+        pub safe fn cvta_from_shared(address: u32) -> *mut ();
     }
 }
 
@@ -26,6 +28,9 @@ mod marker {
     }
     pub fn cvta_to_global(pointer: *const ()) -> u64 {
         pointer.addr() as u64
+    }
+    pub fn cvta_from_shared(address: u32) -> *mut () {
+        core::ptr::without_provenance_mut(address as usize)
     }
 }
 
@@ -63,4 +68,13 @@ pub fn as_ptr_remote_dsmem<T: ?Sized>(pointer: *const T) -> u32 {
 #[must_use]
 pub fn as_ptr_gmem<T: ?Sized>(pointer: *const T) -> u64 {
     marker::cvta_to_global(pointer.cast())
+}
+
+/// A generic pointer to the `.shared::cluster` address `address`.
+///
+/// The other way round from [`as_ptr_dsmem`], and free where both meet.
+#[inline(always)]
+#[must_use]
+pub fn from_ptr_dsmem<T>(address: u32) -> *mut T {
+    marker::cvta_from_shared(address).cast()
 }

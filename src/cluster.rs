@@ -4,7 +4,7 @@
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 
-use crate::address::as_ptr_smem;
+use crate::address::{as_ptr_smem, from_ptr_dsmem};
 use crate::asm::asm;
 use crate::tags::space_cluster;
 use crate::target::{Has, Target, ptx_78, sm_90};
@@ -32,4 +32,36 @@ where
         );
     }
     dest
+}
+
+/// A pointer to the object at the same offset as `addr` in the shared memory of another CTA of
+/// the cluster.
+///
+/// ```text
+/// mapa.shared::cluster.u32 dest, addr, target_cta;
+///     PTX ISA 7.8, sm_90 and later
+/// ```
+///
+/// - `target_cta`: rank of the CTA in the cluster.
+///
+/// PTX ISA: [`mapa`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-mapa)
+///
+/// # Safety
+///
+/// `addr` points to this CTA's shared memory, and the cluster has a CTA of rank `target_cta`.
+#[inline(always)]
+pub unsafe fn mapa<T>(_space: space_cluster, addr: *const T, target_cta: u32) -> *mut T
+where
+    for<'a> Target: Has<ptx_78> + Has<sm_90>,
+{
+    let dest: u32;
+    // The address follows from the operands alone.
+    unsafe {
+        asm!(
+            "mapa.shared::cluster.u32 {dest}, {addr}, {target_cta};",
+            dest = out(reg32) dest, addr = in(reg32) as_ptr_smem(addr),
+            target_cta = in(reg32) target_cta, options(pure, nomem, nostack),
+        );
+    }
+    from_ptr_dsmem(dest)
 }

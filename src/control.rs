@@ -6,7 +6,7 @@
 
 use crate::asm::asm;
 use crate::immediate::n32;
-use crate::target::{Has, Target, ptx_80, sm_90a_100f_103f_107f_110f_120f_121f};
+use crate::target::{Has, Target, ptx_80, ptx_90, sm_75, sm_90a_100f_103f_107f_110f_120f_121f};
 
 /// Ends the thread.
 ///
@@ -122,5 +122,27 @@ where
             "setmaxnreg.dec.sync.aligned.u32 {imm_reg_count};",
             imm_reg_count = const IMM_REG_COUNT, options(nomem, nostack),
         );
+    }
+}
+
+/// Lets the assembler keep registers of this kernel that do not fit in shared memory instead of
+/// local memory.
+///
+/// The kernel needs launch bounds, and no dynamic shared memory.
+///
+/// ```text
+/// .pragma "enable_smem_spilling";
+///     PTX ISA 9.0, sm_75 and later
+/// ```
+///
+/// PTX ISA: [`.pragma "enable_smem_spilling"`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#pragma-strings-enable-smem-spilling)
+#[inline(always)]
+pub fn enable_smem_spilling()
+where
+    for<'a> Target: Has<ptx_90> + Has<sm_75>,
+{
+    // It is for the assembler and touches no memory.
+    unsafe {
+        asm!(".pragma \"enable_smem_spilling\";", options(nomem, nostack),);
     }
 }

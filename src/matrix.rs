@@ -374,6 +374,226 @@ where
     }
 }
 
+/// Loads one or two matrices of 16 by 16 elements of 8 bits, transposed, from shared memory.
+///
+/// ```text
+/// ldmatrix.sync.aligned.m16n16.num.trans.shared.b8 out_var, [smem_ptr];
+///     .num = { .x1, .x2 }
+///     PTX ISA 8.6, sm_100a, sm_110a
+/// ```
+///
+/// - `out_var`: set to the thread's fragments, one register for each matrix.
+///
+/// PTX ISA: [`ldmatrix`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-ldmatrix)
+///
+/// # Safety
+///
+/// - All threads of the warp execute the same call.
+/// - In the lanes that give rows, `smem_ptr` points to a row of 16 bytes in this CTA's shared
+///   memory, aligned to 16 bytes.
+#[inline(always)]
+pub unsafe fn ldmatrix_m16n16_trans<T: Value<Bits = u8>, const N: usize>(
+    _space: space_shared,
+    out_var: &mut [u32; N],
+    smem_ptr: *const T,
+) where
+    [u32; N]: LdmatrixM16n16Trans,
+{
+    unsafe { <[u32; N] as LdmatrixM16n16Trans>::issue(out_var, smem_ptr.cast()) }
+}
+
+/// The forms of [`ldmatrix_m16n16_trans`].
+#[diagnostic::on_unimplemented(
+    message = "`ldmatrix_m16n16_trans` has no form for `{Self}`",
+    label = "no such out_var",
+    note = "there is: &mut [u32; 2] | &mut [u32; 4]"
+)]
+pub trait LdmatrixM16n16Trans: Sized {
+    #[doc(hidden)]
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u8);
+}
+
+impl LdmatrixM16n16Trans for [u32; 2]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u8) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
+impl LdmatrixM16n16Trans for [u32; 4]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u8) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
+/// Loads one or two matrices of 16 by 16 elements of 6 or 4 bits, transposed, from shared
+/// memory, and widens them to 8 bits.
+///
+/// ```text
+/// ldmatrix.sync.aligned.m16n16.num.trans.shared.dst.src out_var, [smem_ptr];
+///     .dst.src = { .b8x16.b6x16_p32, .b8x16.b4x16_p64 }
+///     .num = { .x1, .x2 }
+///     PTX ISA 8.6, sm_100a, sm_110a
+/// ```
+///
+/// - `out_var`: set to the thread's fragments, one register for each matrix.
+///
+/// PTX ISA: [`ldmatrix`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-ldmatrix)
+///
+/// # Safety
+///
+/// - All threads of the warp execute the same call.
+/// - In the lanes that give rows, `smem_ptr` points to a row of 16 bytes in this CTA's shared
+///   memory, aligned to 16 bytes.
+#[inline(always)]
+pub unsafe fn ldmatrix_m16n16_trans_b8x16_b6x16_p32<T, const N: usize>(
+    _space: space_shared,
+    out_var: &mut [u32; N],
+    smem_ptr: *const T,
+) where
+    [u32; N]: LdmatrixM16n16TransB8x16B6x16P32,
+{
+    unsafe { <[u32; N] as LdmatrixM16n16TransB8x16B6x16P32>::issue(out_var, smem_ptr.cast()) }
+}
+
+/// The forms of [`ldmatrix_m16n16_trans_b8x16_b6x16_p32`].
+#[diagnostic::on_unimplemented(
+    message = "`ldmatrix_m16n16_trans_b8x16_b6x16_p32` has no form for `{Self}`",
+    label = "no such out_var",
+    note = "there is: &mut [u32; 2] | &mut [u32; 4]"
+)]
+pub trait LdmatrixM16n16TransB8x16B6x16P32: Sized {
+    #[doc(hidden)]
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+}
+
+impl LdmatrixM16n16TransB8x16B6x16P32 for [u32; 2]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
+impl LdmatrixM16n16TransB8x16B6x16P32 for [u32; 4]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
+/// Loads one or two matrices of 16 by 16 elements of 6 or 4 bits, transposed, from shared
+/// memory, and widens them to 8 bits.
+///
+/// ```text
+/// ldmatrix.sync.aligned.m16n16.num.trans.shared.dst.src out_var, [smem_ptr];
+///     .dst.src = { .b8x16.b6x16_p32, .b8x16.b4x16_p64 }
+///     .num = { .x1, .x2 }
+///     PTX ISA 8.6, sm_100a, sm_110a
+/// ```
+///
+/// - `out_var`: set to the thread's fragments, one register for each matrix.
+///
+/// PTX ISA: [`ldmatrix`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-ldmatrix)
+///
+/// # Safety
+///
+/// - All threads of the warp execute the same call.
+/// - In the lanes that give rows, `smem_ptr` points to a row of 16 bytes in this CTA's shared
+///   memory, aligned to 16 bytes.
+#[inline(always)]
+pub unsafe fn ldmatrix_m16n16_trans_b8x16_b4x16_p64<T, const N: usize>(
+    _space: space_shared,
+    out_var: &mut [u32; N],
+    smem_ptr: *const T,
+) where
+    [u32; N]: LdmatrixM16n16TransB8x16B4x16P64,
+{
+    unsafe { <[u32; N] as LdmatrixM16n16TransB8x16B4x16P64>::issue(out_var, smem_ptr.cast()) }
+}
+
+/// The forms of [`ldmatrix_m16n16_trans_b8x16_b4x16_p64`].
+#[diagnostic::on_unimplemented(
+    message = "`ldmatrix_m16n16_trans_b8x16_b4x16_p64` has no form for `{Self}`",
+    label = "no such out_var",
+    note = "there is: &mut [u32; 2] | &mut [u32; 4]"
+)]
+pub trait LdmatrixM16n16TransB8x16B4x16P64: Sized {
+    #[doc(hidden)]
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+}
+
+impl LdmatrixM16n16TransB8x16B4x16P64 for [u32; 2]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
+impl LdmatrixM16n16TransB8x16B4x16P64 for [u32; 4]
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
+{
+    #[inline(always)]
+    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+        unsafe {
+            asm!(
+                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+            );
+        }
+    }
+}
+
 /// Stores one, two or four matrices of 8 by 8 elements of 16 bits to shared memory.
 ///
 /// ```text

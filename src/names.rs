@@ -11,7 +11,7 @@ pub use crate::bits::{
     bfind, bfind_shiftamt, bmsk_clamp, bmsk_wrap, prmt, prmt_b4e, prmt_ecl, prmt_ecr, prmt_f4e,
     prmt_rc8, prmt_rc16, shl, shr,
 };
-pub use crate::cluster::getctarank;
+pub use crate::cluster::{getctarank, mapa};
 pub use crate::clusterlaunchcontrol::{
     clusterlaunchcontrol_query_cancel_get_first_ctaid,
     clusterlaunchcontrol_query_cancel_get_first_ctaid_x,
@@ -20,7 +20,7 @@ pub use crate::clusterlaunchcontrol::{
     clusterlaunchcontrol_query_cancel_is_canceled, clusterlaunchcontrol_try_cancel,
     clusterlaunchcontrol_try_cancel_multicast,
 };
-pub use crate::control::{exit, setmaxnreg_dec, setmaxnreg_inc, trap};
+pub use crate::control::{enable_smem_spilling, exit, setmaxnreg_dec, setmaxnreg_inc, trap};
 pub use crate::cp_async_bulk::{
     cp_async_bulk, cp_async_bulk_bar, cp_async_bulk_bar_cta_mask, cp_async_bulk_commit_group,
     cp_async_bulk_cp_mask, cp_async_bulk_ignore_oob, cp_async_bulk_multicast_32b,
@@ -123,7 +123,9 @@ pub use crate::ld_st::{
 };
 pub use crate::matrix::{
     ldmatrix_m8n8, ldmatrix_m8n8_trans, ldmatrix_m8n16_b8x16_b4x16_p64,
-    ldmatrix_m8n16_b8x16_b6x16_p32, stmatrix_m8n8, stmatrix_m8n8_trans, stmatrix_m16n8_trans,
+    ldmatrix_m8n16_b8x16_b6x16_p32, ldmatrix_m16n16_trans, ldmatrix_m16n16_trans_b8x16_b4x16_p64,
+    ldmatrix_m16n16_trans_b8x16_b6x16_p32, stmatrix_m8n8, stmatrix_m8n8_trans,
+    stmatrix_m16n8_trans,
 };
 pub use crate::mbarrier::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive,

@@ -127,6 +127,11 @@ pub struct ptx_88;
 #[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "88"))]
 impl Has<ptx_88> for Target {}
 
+/// PTX ISA 9.0 or later.
+pub struct ptx_90;
+#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "90"))]
+impl Has<ptx_90> for Target {}
+
 /// PTX ISA 9.2 or later.
 pub struct ptx_92;
 #[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "92"))]

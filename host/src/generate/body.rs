@@ -184,6 +184,7 @@ fn value(variant: &Variant) -> String {
     {
         Some((name, Type::Scalar(of))) => value_of(variant, name, *of, None),
         Some((name, Type::Array { of, len })) => value_of(variant, name, *of, Some(*len)),
+        Some((name, Type::Pointer { .. })) => format!("from_ptr_dsmem({name})"),
         _ => String::new(),
     }
 }

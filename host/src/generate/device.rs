@@ -73,7 +73,10 @@ fn imports(body: &str, family: &Family) -> String {
     }
     let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
     let modules: [(&str, BTreeSet<String>); 7] = [
-        ("address", names(&["as_ptr_gmem", "as_ptr_smem"])),
+        (
+            "address",
+            names(&["as_ptr_gmem", "as_ptr_smem", "from_ptr_dsmem"]),
+        ),
         ("asm", names(&["asm"])),
         ("immediate", names(&["n32"])),
         ("sealed", names(&["Sealed"])),

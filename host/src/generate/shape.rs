@@ -107,7 +107,21 @@ impl<'a> Shape<'a> {
                     .map(|result| std::mem::discriminant(&result.ty))
                     == Some(std::mem::discriminant(&result.ty))
             };
-            if overload.variants.iter().all(same) {
+            let points = matches!(
+                result.ty,
+                Type::Pointer {
+                    to: Scalar::Any,
+                    ..
+                }
+            );
+            if let (true, Some((_, first))) = (points, shape.types.first()) {
+                // It points to what the first pointer points to.
+                shape.result = Some(Position {
+                    arg: result,
+                    element: *first,
+                    length: Length::None,
+                });
+            } else if overload.variants.iter().all(same) {
                 let column: Vec<&Type> = overload
                     .variants
                     .iter()

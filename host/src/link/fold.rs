@@ -11,33 +11,57 @@ use super::text;
 /// One marker function of `cuda_ptx::address`.
 pub struct Marker {
     pub symbol: &'static str,
+    direction: Direction,
     address_space: u32,
-    result: &'static str,
+    /// The type of an address in that space, as a number.
+    integer: &'static str,
 }
 
-pub const MARKERS: [Marker; 2] = [
+/// What a marker converts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// A generic pointer to an address.
+    ToAddress,
+    /// An address to a generic pointer.
+    ToPointer,
+}
+
+pub const MARKERS: [Marker; 3] = [
     Marker {
         symbol: "@__cuda_ptx_cvta_to_shared",
+        direction: Direction::ToAddress,
         address_space: 3,
-        result: "i32",
+        integer: "i32",
     },
     Marker {
         symbol: "@__cuda_ptx_cvta_to_global",
+        direction: Direction::ToAddress,
         address_space: 1,
-        result: "i64",
+        integer: "i64",
+    },
+    Marker {
+        symbol: "@__cuda_ptx_cvta_from_shared",
+        direction: Direction::ToPointer,
+        // The cluster's: an access by `.shared` would be one to this CTA's.
+        address_space: 7,
+        integer: "i32",
     },
 ];
 
 impl Marker {
     /// Declares the marker as what it is, a pure function of its argument.
     pub fn declaration(&self) -> String {
+        let (result, argument) = match self.direction {
+            Direction::ToAddress => (self.integer, "ptr"),
+            Direction::ToPointer => ("ptr", self.integer),
+        };
         format!(
-            "declare {} {}(ptr) nocallback nofree nosync nounwind speculatable willreturn memory(none)",
-            self.result, self.symbol
+            "declare {result} {}({argument}) nocallback nofree nosync nounwind speculatable willreturn memory(none)",
+            self.symbol
         )
     }
 
-    /// Replaces one call by a cast and a conversion to an integer.
+    /// Replaces one call by a cast and a conversion to or from an integer.
     fn cast(&self, line: &str, number: usize) -> Result<String> {
         let (result, call) = line
             .trim_start()
@@ -48,12 +72,25 @@ impl Marker {
         }
         let open = line.find(self.symbol).context("no marker")? + self.symbol.len();
         let close = text::closing(line, open).context("a marker call without an end")?;
-        let pointer = operand(&line[open + 1..close])?;
-        let (space, integer) = (self.address_space, self.result);
-        Ok(format!(
-            "  %cuda_ptx.cast{number} = addrspacecast ptr {pointer} to ptr addrspace({space})\n  \
-             {result} = ptrtoint ptr addrspace({space}) %cuda_ptx.cast{number} to {integer}"
-        ))
+        let argument = &line[open + 1..close];
+        let (space, integer) = (self.address_space, self.integer);
+        let cast = format!("%cuda_ptx.cast{number}");
+        Ok(match self.direction {
+            Direction::ToAddress => {
+                let pointer = operand(argument, "ptr ")?;
+                format!(
+                    "  {cast} = addrspacecast ptr {pointer} to ptr addrspace({space})\n  \
+                     {result} = ptrtoint ptr addrspace({space}) {cast} to {integer}"
+                )
+            }
+            Direction::ToPointer => {
+                let address = operand(argument, &format!("{integer} "))?;
+                format!(
+                    "  {cast} = inttoptr {integer} {address} to ptr addrspace({space})\n  \
+                     {result} = addrspacecast ptr addrspace({space}) {cast} to ptr"
+                )
+            }
+        })
     }
 }
 
@@ -79,18 +116,25 @@ pub fn fold(ir: &str) -> Result<String> {
     Ok(out)
 }
 
-/// The operand of `ptr [attributes] operand`: a value, a global or a constant expression.
-fn operand(argument: &str) -> Result<&str> {
+/// The operand of `ptr [attributes] operand`, or of another type: a value, a global, a number or a
+/// constant expression.
+fn operand<'a>(argument: &'a str, ty: &str) -> Result<&'a str> {
     let mut rest = argument
-        .strip_prefix("ptr ")
-        .context("a marker whose argument is not a pointer")?;
+        .strip_prefix(ty)
+        .with_context(|| format!("a marker whose argument is not of the type `{}`", ty.trim()))?;
     loop {
         let word = rest.split([' ', '(']).next().unwrap_or_default();
-        let is_value = rest.starts_with(['%', '@']);
+        let is_value = rest.starts_with(|c: char| "%@-".contains(c) || c.is_ascii_digit());
         if is_value
             || matches!(
                 word,
-                "getelementptr" | "addrspacecast" | "inttoptr" | "null" | "undef" | "poison"
+                "getelementptr"
+                    | "addrspacecast"
+                    | "inttoptr"
+                    | "ptrtoint"
+                    | "null"
+                    | "undef"
+                    | "poison"
             )
         {
             return Ok(rest);
@@ -120,15 +164,23 @@ mod tests {
     #[test]
     fn operands_are_found_behind_attributes() {
         assert_eq!(
-            operand("ptr noundef nonnull align 8 dereferenceable(8) captures(none) %x").unwrap(),
+            operand(
+                "ptr noundef nonnull align 8 dereferenceable(8) captures(none) %x",
+                "ptr "
+            )
+            .unwrap(),
             "%x"
         );
         assert_eq!(
-            operand("ptr nonnull getelementptr inbounds (i8, ptr @a, i64 4)").unwrap(),
+            operand(
+                "ptr nonnull getelementptr inbounds (i8, ptr @a, i64 4)",
+                "ptr "
+            )
+            .unwrap(),
             "getelementptr inbounds (i8, ptr @a, i64 4)"
         );
-        assert!(operand("i64 %x").is_err());
-        assert!(operand("ptr noundef").is_err());
+        assert!(operand("i64 %x", "ptr ").is_err());
+        assert!(operand("ptr noundef", "ptr ").is_err());
     }
 
     #[test]
@@ -139,6 +191,16 @@ mod tests {
             fold(ir).unwrap(),
             "  %cuda_ptx.cast0 = addrspacecast ptr %p to ptr addrspace(3)\n  \
              %5 = ptrtoint ptr addrspace(3) %cuda_ptx.cast0 to i32\n"
+        );
+    }
+
+    #[test]
+    fn an_address_becomes_a_pointer() {
+        let ir = "  %7 = call noundef ptr @__cuda_ptx_cvta_from_shared(i32 noundef %6) #3\n";
+        assert_eq!(
+            fold(ir).unwrap(),
+            "  %cuda_ptx.cast0 = inttoptr i32 %6 to ptr addrspace(7)\n  \
+             %7 = addrspacecast ptr addrspace(7) %cuda_ptx.cast0 to ptr\n"
         );
     }
 

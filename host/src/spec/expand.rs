@@ -202,14 +202,14 @@ fn template(form: &Form, choice: &Choice, names: &[&str], absent: &[&str]) -> Re
     if !operands.is_empty() {
         ptx.push(' ');
     }
-    // `%tid.x` and `%clock64` are registers of the machine.
+    // `%tid.x` and `%clock64` are registers of the machine; a string is what it is.
     let mut special = false;
     for word in words(&operands) {
         let is_name = word.starts_with(|c: char| c.is_ascii_lowercase());
         if special && is_name {
             ptx.push_str(choice.get(word).map_or(word, String::as_str));
         } else if !is_name {
-            special = word.ends_with('%') || (special && word == ".");
+            special = word.ends_with(['%', '"']) || (special && word == ".");
             ptx.push_str(word);
         } else if names.contains(&word) {
             ptx.push_str(&format!("{{{word}}}"));

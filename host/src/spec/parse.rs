@@ -287,7 +287,7 @@ fn form(
     let mut about = None;
     let mut safety = Vec::new();
     for (at, line) in lines {
-        if line.starts_with('.') {
+        if line.starts_with('.') && !line.ends_with(';') {
             sets.push(set(&at, &line)?);
         } else if line.starts_with("PTX ") {
             requirement = Some(parse_requirement(&at, &line)?);

@@ -76,6 +76,10 @@ fn slots(ty: &Type) -> Slots {
             count: Some(*len),
         },
         Type::Out { of, len: None } => scalar(*of),
+        Type::Pointer {
+            space: Space::Shared,
+            ..
+        } => scalar(Scalar::U32),
         _ => Slots {
             of: Scalar::U64,
             count: None,
