@@ -291,14 +291,83 @@ pub fn trap_on_panic() -> ! {
 }
 
 /// Defines the crate's panic handler: a panic traps, which ends the whole grid with an error that
-/// the host sees at its next synchronisation.
+/// the host sees at its next synchronisation (`CUDA_ERROR_LAUNCH_FAILED`).
+///
+/// This is the smallest handler; [`panic_report!`](crate::panic_report!) also says where.
 #[macro_export]
 macro_rules! panic_trap {
     () => {
         #[cfg(target_arch = "nvptx64")]
-        #[panic_handler]
-        fn panic(_: &::core::panic::PanicInfo) -> ! {
-            $crate::kernel::trap_on_panic()
-        }
+        const _: () = {
+            #[panic_handler]
+            fn panic(_: &::core::panic::PanicInfo) -> ! {
+                $crate::kernel::trap_on_panic()
+            }
+        };
+    };
+}
+
+/// What [`panic_report!`](crate::panic_report!) does with a panic.
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[cold]
+#[inline(never)]
+pub fn report_panic(info: &core::panic::PanicInfo) -> ! {
+    unsafe extern "C" {
+        // Provided by the driver, as for `assert` in CUDA C++.
+        fn __assertfail(
+            message: *const u8,
+            file: *const u8,
+            line: u32,
+            function: *const u8,
+            char_size: usize,
+        ) -> !;
+    }
+    let (file, line) = match info.location() {
+        Some(location) => (location.file_as_c_str(), location.line()),
+        None => (c"unknown file", 0),
+    };
+    // A panic with a formatted message has no text that could be shown without formatting it here.
+    let mut message = [0u8; PANIC_MESSAGE];
+    let text = info.message().as_str().unwrap_or("panic");
+    let mut length = 0;
+    for byte in text.bytes().take(PANIC_MESSAGE - 1) {
+        message[length] = byte;
+        length += 1;
+    }
+    // SAFETY: all three strings end with a NUL; `char_size` is that of their characters.
+    unsafe {
+        __assertfail(
+            message.as_ptr(),
+            file.as_ptr().cast(),
+            line,
+            c"Rust".as_ptr().cast(),
+            1,
+        )
+    }
+}
+
+/// The longest panic message that is shown, in bytes, with the NUL.
+#[cfg(target_arch = "nvptx64")]
+const PANIC_MESSAGE: usize = 128;
+
+/// Defines the crate's panic handler: a panic is reported like a failed `assert` in CUDA C++. The
+/// driver writes file, line, block, thread and message to the host's standard error, the grid
+/// ends, and the host's next call returns `CUDA_ERROR_ASSERT`.
+///
+/// Messages without arguments are shown (up to 127 bytes); of one that would have to be formatted,
+/// as that of an index out of bounds, only the place. A kernel that cannot panic pays nothing; one
+/// that can has a call in its slow path. The macro is for kernels in development and for debug
+/// builds, [`panic_trap!`](crate::panic_trap!) for the rest.
+#[macro_export]
+macro_rules! panic_report {
+    () => {
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            #[panic_handler]
+            fn panic(info: &::core::panic::PanicInfo) -> ! {
+                $crate::kernel::report_panic(info)
+            }
+        };
     };
 }

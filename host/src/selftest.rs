@@ -153,6 +153,14 @@ impl SelfTest {
                 other => bail!("expected CUDA_ERROR_ILLEGAL_ADDRESS, found {other:?}"),
             },
         );
+        self.check("a kernel that panics says where", || {
+            match child::run::<()>(&job(Fault::Panic), guide::LIMIT) {
+                Err(failure @ ChildFailure::Driver { .. }) if is_reported_panic(&failure) => {
+                    Ok(failure.output().trim().to_owned())
+                }
+                other => bail!("expected CUDA_ERROR_ASSERT and a message, found {other:?}"),
+            }
+        });
         self.guide(
             Case::InitBarrier,
             Language::Rust,
@@ -185,6 +193,16 @@ impl Check {
             self.name, self.seconds, self.remark
         )
     }
+}
+
+/// Whether the driver wrote the panic's message, file and line.
+fn is_reported_panic(failure: &ChildFailure) -> bool {
+    let ChildFailure::Driver { error, output, .. } = failure else {
+        return false;
+    };
+    &*error.name == "CUDA_ERROR_ASSERT"
+        && output.contains("src/lib.rs:")
+        && output.contains("n is not zero")
 }
 
 fn driver_tests(bundle: &Bundle) -> Result<String> {

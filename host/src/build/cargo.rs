@@ -166,7 +166,7 @@ fn run(command: &mut Command) -> Result<PathBuf> {
 /// rustc warns of each `ptxNN` target feature, which we must use and which is not the user's doing.
 fn print_message(message: &Value) {
     let text = message["message"].as_str().unwrap_or_default();
-    let ours = text.starts_with("unstable feature specified for `-Ctarget-feature`")
+    let ours = text.contains("unstable feature specified for `-Ctarget-feature`")
         || text.ends_with("warning emitted");
     if let (false, Some(rendered)) = (ours, message["rendered"].as_str()) {
         eprint!("{rendered}");

@@ -16,10 +16,13 @@ pub enum Fault {
     Hang,
     /// Stores to address 0.
     Fault,
+    /// Panics with the message "n is not zero".
+    Panic,
 }
 
-/// The launch of one, to be run in a child process: [`Fault::Hang`] does not return, and
-/// [`Fault::Fault`] returns `CUDA_ERROR_ILLEGAL_ADDRESS` and leaves a lost context.
+/// The launch of one, to be run in a child process: [`Fault::Hang`] does not return,
+/// [`Fault::Fault`] returns `CUDA_ERROR_ILLEGAL_ADDRESS`, [`Fault::Panic`] `CUDA_ERROR_ASSERT`, and
+/// both leave a lost context.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FaultJob {
     /// The kernel.
@@ -39,6 +42,7 @@ impl FaultJob {
         let (name, arguments) = match self.fault {
             Fault::Hang => ("hang", Arguments::new()),
             Fault::Fault => ("fault", Arguments::new().u64(0)),
+            Fault::Panic => ("panic", Arguments::new().u32(1)),
         };
         // SAFETY: the arguments are those of the kernel; what it does wrong ends its context alone.
         unsafe {

@@ -27,6 +27,12 @@ kernel! {
     pub fn fault(address: *mut u32) {
         address.write_volatile(1);
     }
+
+    /// Panics: the driver reports the message and the place, and the host's next call returns
+    /// `CUDA_ERROR_ASSERT`.
+    pub fn panic(n: u32) {
+        assert!(n == 0, "n is not zero");
+    }
 }
 
-cuda_ptx::panic_trap!();
+cuda_ptx::panic_report!();
