@@ -9,7 +9,7 @@
 //! until their sources may be overwritten.
 //!
 //! The copy engine uses the async proxy. Data it is to read that was written by normal stores needs
-//! [`fence_proxy_async`](crate::fence_proxy_async), by the writing thread, before the barrier that
+//! [`fence_proxy_async`](fn@crate::fence_proxy_async), by the writing thread, before the barrier that
 //! precedes the copy.
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]

@@ -36,6 +36,8 @@ pub mod address;
 mod asm;
 pub mod immediate;
 pub mod kernel;
+#[doc(hidden)]
+pub mod macros;
 mod names;
 mod sealed;
 pub mod shared;

@@ -2,7 +2,7 @@
 
 //! Tensor maps that a kernel modifies: change fields of one in shared memory, copy it to global
 //! memory with [`tensormap_cp_fenceproxy`], and acquire it with
-//! [`fence_proxy_tensormap_generic`](crate::fence_proxy_tensormap_generic) where it is used.
+//! [`fence_proxy_tensormap_generic`](fn@crate::fence_proxy_tensormap_generic) where it is used.
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -161,6 +161,18 @@ fn requirement(variant: &Variant) -> String {
     }
 }
 
+/// What a function demands of its type parameters and of the build target.
+pub(super) fn where_clause(overload: &Overload, shape: &Shape, module: &str) -> String {
+    match overload.variants.as_slice() {
+        [variant] => requirement(variant),
+        _ => {
+            let (selector, parameters) = shape.selectors();
+            let bound = format!("{}{}", camel_case(&overload.rust_name), angle(&parameters));
+            format!("where {selector}: {module}{bound}")
+        }
+    }
+}
+
 /// A function that is one instruction.
 fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
     let mut convert = String::new();
@@ -255,10 +267,11 @@ fn selected(overload: &Overload, variants: &[Variant], shape: &Shape) -> String 
     let immediates = angle(&immediates);
 
     let mut out = format!(
-        "{}pub {unsafety}fn {name}{}({}){in_function} where {selector}: {bound} {{ {call} }}\n\n",
+        "{}pub {unsafety}fn {name}{}({}){in_function} {} {{ {call} }}\n\n",
         attributes(overload),
         shape.generics(),
         shape.params(),
+        where_clause(overload, shape, ""),
     );
     out += &docs::doc(&format!("The forms of [`{name}`]."));
     out += &unimplemented(overload, shape);

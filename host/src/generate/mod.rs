@@ -5,6 +5,8 @@
 mod body;
 mod device;
 mod docs;
+mod macros;
+mod map;
 mod shape;
 mod support;
 
@@ -63,17 +65,20 @@ pub fn outputs(spec: &Spec) -> Result<Vec<Output>> {
         ("src/tags.rs".to_string(), support::tags(spec)),
         ("src/target.rs".to_string(), support::target(spec)),
         ("src/names.rs".to_string(), support::names(spec)),
+        ("src/macros.rs".to_string(), macros::macros(spec)?),
     ];
     for family in &spec.families {
         files.push((format!("src/{}.rs", family.name), device::module(family)?));
     }
-    files
+    let mut outputs = files
         .into_iter()
         .map(|(path, text)| {
             let text = rustfmt(&text).with_context(|| format!("formatting {path}"))?;
             Ok((PathBuf::from(path), text))
         })
-        .collect()
+        .collect::<Result<Vec<Output>>>()?;
+    outputs.push((PathBuf::from("docs/cuda-ptx-map.md"), map::map(spec)));
+    Ok(outputs)
 }
 
 /// Files that say they are generated and no longer are.

@@ -219,24 +219,35 @@ impl<'a> Shape<'a> {
 
     /// The parameters of the function.
     pub fn params(&self) -> String {
+        let types = self.param_types();
         let params: Vec<String> = self
             .args
             .iter()
+            .zip(types)
             .enumerate()
-            .map(|(index, position)| {
-                let name = &position.arg.name;
-                match &position.arg.ty {
-                    Type::Tag(_) if self.tags.contains(&index) => {
-                        format!("{name}: {}", camel_case(name))
-                    }
-                    // Its type says all; its value is nothing.
-                    Type::Tag(tag) => format!("_{name}: {}", tag.name),
-                    Type::Immediate { .. } => format!("_{name}: n32<{}>", name.to_uppercase()),
-                    _ => format!("{name}: {}", position.public_type()),
-                }
+            .map(|(index, (position, ty))| {
+                // The type of a tag or an immediate says all; the value is nothing.
+                let unused = match position.arg.ty {
+                    Type::Tag(_) => !self.tags.contains(&index),
+                    Type::Immediate { .. } => true,
+                    _ => false,
+                };
+                let underscore = if unused { "_" } else { "" };
+                format!("{underscore}{}: {ty}", position.arg.name)
             })
             .collect();
         params.join(", ")
+    }
+
+    /// The types of the parameters.
+    pub fn param_types(&self) -> Vec<String> {
+        let ty = |(index, position): (usize, &Position)| match &position.arg.ty {
+            Type::Tag(_) if self.tags.contains(&index) => camel_case(&position.arg.name),
+            Type::Tag(tag) => tag.name.clone(),
+            Type::Immediate { .. } => format!("n32<{}>", position.arg.name.to_uppercase()),
+            _ => position.public_type(),
+        };
+        self.args.iter().enumerate().map(ty).collect()
     }
 
     /// Whether a variant must be selected by anything.
