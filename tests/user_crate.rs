@@ -188,6 +188,18 @@ fn ptx_that_ptxas_rejects_shows_its_words() {
 }
 
 #[test]
+fn crates_of_one_name_do_not_get_each_other_s_ptx() {
+    let one = UserCrate::with_body("mbarrier_init(barrier, 1)");
+    let other = UserCrate::with_body("mbarrier_inval(barrier)");
+    for _ in 0..2 {
+        let ptx =
+            |user: &UserCrate| std::fs::read_to_string(user.kernels().ptx().unwrap()).unwrap();
+        assert!(ptx(&one).contains("mbarrier.init"));
+        assert!(ptx(&other).contains("mbarrier.inval"));
+    }
+}
+
+#[test]
 fn wrong_arguments_are_explained() {
     let user = UserCrate::with_body("let _ = barrier;");
     user.fails(

@@ -1,20 +1,25 @@
 //! How cargo is called for a kernel crate.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Isa, KernelCrate};
-use crate::toolchain;
+use crate::{link, toolchain};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// Builds the crate's library as a `cdylib`, whose file is the PTX.
+///
+/// Cargo gives that file no hash in its name, so crates of one name that share a target folder
+/// overwrite each other's. The link stage therefore writes a copy to a place of this build alone.
 pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
     if !kernels.manifest.is_file() {
         bail!(
@@ -30,6 +35,12 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
     ));
     fs::create_dir_all(&target_dir)
         .with_context(|| format!("cannot create {}", target_dir.display()))?;
+
+    let linker = match &kernels.linker {
+        Some(program) => program.clone(),
+        None => link::install()?,
+    };
+    let ptx = ptx_path(kernels)?;
 
     let mut command = Command::new(&tools.cargo);
     command
@@ -52,6 +63,8 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&target_dir)
         .env("RUSTC", &tools.rustc)
+        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", &linker)
+        .env(link::COPY, &ptx)
         .env("CARGO_ENCODED_RUSTFLAGS", rustflags(kernels).join("\x1f"))
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTUP_TOOLCHAIN")
@@ -62,7 +75,10 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
     if !kernels.features.is_empty() {
         command.arg("--features").arg(kernels.features.join(","));
     }
-    command.arg("--").args(link_arguments(kernels)?);
+    command
+        .arg("--")
+        .args(header_arguments(kernels))
+        .arg(link_stamp(&linker, &ptx)?);
     if let Some(level) = kernels.opt_level {
         command.arg(format!("-Copt-level={level}"));
     }
@@ -71,7 +87,30 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
             "cannot build the kernel crate {}",
             kernels.manifest.display()
         )
-    })
+    })?;
+    if !ptx.is_file() {
+        bail!(
+            "cargo built no PTX of {}: expected a library crate",
+            kernels.manifest.display()
+        );
+    }
+    Ok(ptx)
+}
+
+/// Where the PTX of this build and no other lies.
+fn ptx_path(kernels: &KernelCrate) -> Result<PathBuf> {
+    let manifest = kernels.manifest.canonicalize()?;
+    let mut hasher = DefaultHasher::new();
+    (&manifest, kernels.arch, kernels.isa, &kernels.profile).hash(&mut hasher);
+    (kernels.opt_level, &kernels.features).hash(&mut hasher);
+    link::convergence::is_marked().hash(&mut hasher);
+    let folder = format!("{:016x}", hasher.finish());
+    let name = manifest.parent().and_then(Path::file_name);
+    let name = Path::new(name.unwrap_or(OsStr::new("kernels"))).with_added_extension("ptx");
+    Ok(toolchain::target_dir()
+        .join("device/ptx")
+        .join(folder)
+        .join(name))
 }
 
 /// JSON messages, coloured where a person reads them.
@@ -109,58 +148,56 @@ fn rustflags(kernels: &KernelCrate) -> Vec<String> {
     flags
 }
 
-/// Makes this very program the linker, unless another is given. The stamp changes with the program,
-/// so that cargo links again when the link stage is another.
-fn link_arguments(kernels: &KernelCrate) -> Result<Vec<OsString>> {
-    let linker = match &kernels.linker {
-        Some(program) => program.clone(),
-        None => crate::link::install()?,
-    };
-    let modified = fs::metadata(&linker)
-        .with_context(|| format!("cannot find the linker {}", linker.display()))?
-        .modified()?
-        .duration_since(std::time::UNIX_EPOCH)?
-        .as_nanos();
-    let marking = if crate::link::convergence::is_marked() {
-        ""
-    } else {
-        "-without-convergence"
-    };
-    let mut flag = OsString::from("-Clinker=");
-    flag.push(linker);
-    let mut arguments = vec![
-        flag,
-        format!("--cfg=cuda_ptx_link_stamp=\"{modified}{marking}\"").into(),
-    ];
+/// What the PTX's header must say, where that is newer than what rustc and LLVM know.
+fn header_arguments(kernels: &KernelCrate) -> Vec<String> {
+    let mut arguments = Vec::new();
     if kernels.isa > Isa::LLVM_NEWEST {
-        arguments.push(format!("-Clink-arg=--ptx-version={}", kernels.isa).into());
+        arguments.push(format!("-Clink-arg=--ptx-version={}", kernels.isa));
     }
     if kernels.arch.llvm_cpu() != kernels.arch.to_string() {
-        arguments.push(format!("-Clink-arg=--ptx-target={}", kernels.arch).into());
+        arguments.push(format!("-Clink-arg=--ptx-target={}", kernels.arch));
     }
-    Ok(arguments)
+    arguments
 }
 
-/// Runs cargo, prints the compiler's messages, and returns the PTX among the artifacts.
-fn run(command: &mut Command) -> Result<PathBuf> {
+/// An argument that changes with the link stage, and while its output is missing, so that cargo links
+/// again.
+fn link_stamp(linker: &Path, ptx: &Path) -> Result<String> {
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|t| t.as_nanos());
+    let modified = fs::metadata(linker)
+        .with_context(|| format!("cannot find the linker {}", linker.display()))?
+        .modified()?;
+    let missing = match ptx.is_file() {
+        true => String::new(),
+        false => format!("-{}", since_epoch(SystemTime::now())?),
+    };
+    let marking = match link::convergence::is_marked() {
+        true => "",
+        false => "-without-convergence",
+    };
+    let modified = since_epoch(modified)?;
+    Ok(format!(
+        "--cfg=cuda_ptx_link_stamp=\"{modified}{marking}{missing}\""
+    ))
+}
+
+/// Runs cargo and prints the compiler's messages.
+fn run(command: &mut Command) -> Result<()> {
     let mut child = command
         .spawn()
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let output = BufReader::new(child.stdout.take().context("cargo has no output")?);
-    let mut ptx = None;
     for line in output.lines() {
         let message: Value =
             serde_json::from_str(&line?).context("cargo wrote a message that is not JSON")?;
-        match message["reason"].as_str() {
-            Some("compiler-message") => print_message(&message["message"]),
-            Some("compiler-artifact") => ptx = ptx_file(&message).or(ptx),
-            _ => {}
+        if message["reason"] == "compiler-message" {
+            print_message(&message["message"]);
         }
     }
     if !child.wait()?.success() {
         bail!("cargo failed; its messages are above");
     }
-    ptx.context("cargo built no PTX: the crate has no library target")
+    Ok(())
 }
 
 /// rustc warns of each `ptxNN` target feature, which we must use and which is not the user's doing.
@@ -171,12 +208,4 @@ fn print_message(message: &Value) {
     if let (false, Some(rendered)) = (ours, message["rendered"].as_str()) {
         eprint!("{rendered}");
     }
-}
-
-fn ptx_file(artifact: &Value) -> Option<PathBuf> {
-    let mut files = artifact["filenames"]
-        .as_array()?
-        .iter()
-        .filter_map(Value::as_str);
-    files.find(|file| file.ends_with(".ptx")).map(PathBuf::from)
 }

@@ -17,8 +17,9 @@ mod rewrite;
 mod text;
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,9 @@ use crate::toolchain::{self, LlvmTools};
 
 /// The name under which a program that calls [`run_as_linker`] acts as the linker.
 pub const LINKER_NAME: &str = "cuda-ptx-link";
+
+/// The environment variable that names a second place for the PTX.
+pub(crate) const COPY: &str = "CUDA_PTX_LINK_COPY";
 
 /// Whether this program has called [`run_as_linker`], so that it can be a linker.
 static CAN_BE_LINKER: AtomicBool = AtomicBool::new(false);
@@ -99,8 +103,26 @@ pub fn link(arguments: &Arguments, tools: &LlvmTools) -> Result<()> {
         scratch: scratch.path(),
     };
     let ptx = stage.run()?;
-    fs::write(&arguments.output, ptx)
-        .with_context(|| format!("cannot write {}", arguments.output.display()))
+    write(&arguments.output, &ptx)?;
+    match std::env::var_os(COPY) {
+        Some(copy) => write(Path::new(&copy), &ptx),
+        None => Ok(()),
+    }
+}
+
+/// Writes a file as a whole: whoever reads it meanwhile sees the old one or the new one.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let write = || -> Result<()> {
+        let folder = path.parent().context("a file lies in a folder")?;
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// What [`fold`] leaves: casts between address spaces, and the arithmetic that they were hiding.
