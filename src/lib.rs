@@ -9,6 +9,7 @@
 //! |---|---|
 //! | the crate root | every instruction and every tag (`sem_release`, `scope_cluster`, …) |
 //! | [`mbarrier`], [`fence`](mod@fence), [`cp_async_bulk`](mod@cp_async_bulk), … | the instructions of one family, and how they work together |
+//! | [`awbarrier`] | the C primitives, `__mbarrier_…` and `__pipeline_…` |
 //! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
@@ -34,6 +35,7 @@ compile_error!(
 
 pub mod address;
 mod asm;
+pub mod awbarrier;
 pub mod immediate;
 pub mod kernel;
 #[doc(hidden)]
