@@ -9,6 +9,7 @@
 //! |---|---|
 //! | the crate root | every instruction and every tag (`sem_release`, `scope_cluster`, …) |
 //! | [`mbarrier`], [`fence`](mod@fence), [`cp_async_bulk`](mod@cp_async_bulk), … | the instructions of one family, and how they work together |
+//! | [`barrier`] | `cuda::barrier`, `cuda::memcpy_async` and `cuda::pipeline`: barriers with types |
 //! | [`awbarrier`] | the C primitives, `__mbarrier_…` and `__pipeline_…` |
 //! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
@@ -36,6 +37,7 @@ compile_error!(
 pub mod address;
 mod asm;
 pub mod awbarrier;
+pub mod barrier;
 pub mod immediate;
 pub mod kernel;
 #[doc(hidden)]
