@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{self, Arch, KernelCrate};
 use crate::demo::{self, Comparison, Images};
+use crate::ported;
 use crate::toolchain::{self, SetupReport};
 
 /// The name of the bundle's program.
@@ -56,6 +57,7 @@ impl Bundle {
         };
         let faults = toolchain::workspace_root().join("ptx/faults/Cargo.toml");
         build::build(&KernelCrate::new(faults, arch), &bundle.faults())?;
+        ported::build(arch, folder)?;
         bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
         bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
         fs::write(
@@ -91,6 +93,12 @@ impl Bundle {
     #[must_use]
     pub fn images(&self) -> Images {
         Images::in_folder(&self.folder)
+    }
+
+    /// The kernel ported from C++, and its original: Rust, C++.
+    #[must_use]
+    pub fn ported(&self) -> [PathBuf; 2] {
+        ported::cubins(&self.folder)
     }
 
     /// The kernels that must fail.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::driver::isolate::{self, ChildFailure, Isolate};
-use crate::guide;
+use crate::{guide, ported};
 
 /// The first argument of a child process; no command has this name.
 const ARGUMENT: &str = "isolated-job";
@@ -20,6 +20,8 @@ pub enum ChildJob {
     Guide(guide::Job),
     /// A paired timing.
     Timing(guide::TimingJob),
+    /// The launches of the ported kernel.
+    Ported(ported::Job),
     /// A kernel that must fail.
     Fault(guide::FaultJob),
 }
@@ -36,6 +38,7 @@ fn perform(job: ChildJob) -> Result<Value> {
     Ok(match job {
         ChildJob::Guide(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
     })
 }

@@ -13,6 +13,7 @@
 //! | [`inspect`] | reads and compares PTX and SASS |
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
+//! | [`ported`] | a C++ kernel ported line by line, on the GPU |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
 //! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
@@ -34,6 +35,8 @@ pub mod guide;
 pub mod inspect;
 pub mod link;
 pub mod parity;
+#[cfg(feature = "gpu")]
+pub mod ported;
 #[cfg(feature = "gpu")]
 pub mod selftest;
 pub mod spec;

@@ -13,6 +13,7 @@ use crate::child::{self, ChildJob};
 use crate::driver::Driver;
 use crate::driver::isolate::ChildFailure;
 use crate::guide::{self, Case, Fault, FaultJob, Job, Language, Outcome, Timing, TimingJob};
+use crate::ported;
 
 /// Enough for a kernel that returns at once.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
@@ -64,6 +65,16 @@ impl SelfTest {
             ] {
                 test.guide(case, language, image);
             }
+        }
+        for (language, image) in [Language::Rust, Language::Cpp]
+            .into_iter()
+            .zip(bundle.ported())
+        {
+            test.check(format!("transpose_multicast in {language}, cubin"), || {
+                let job = ChildJob::Ported(ported::Job { image });
+                let launches: u32 = child::run(&job, guide::LIMIT)?;
+                Ok(format!("{launches} launches"))
+            });
         }
         test.faults(bundle);
         test.check("the driver module's tests", || driver_tests(bundle));

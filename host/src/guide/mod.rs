@@ -26,12 +26,12 @@
 //! the end. Results are integers, or floats added in an order that the launch shape fixes, so the
 //! expectation is exact.
 
-mod check;
+pub(crate) mod check;
 mod expect;
 mod faults;
 mod input;
 mod launches;
-mod random;
+pub(crate) mod random;
 mod stream;
 mod timing;
 
