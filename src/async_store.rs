@@ -4,6 +4,34 @@
 //!
 //! [`st_async`] and [`red_async`] write to the shared memory of another CTA and signal an mbarrier
 //! object there with the bytes written.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; static INBOX: u32; }
+//!
+//! kernel! {
+//!     /// Each of two CTAs, of one thread, sends a value to the other.
+//!     #[cluster_dim(2, 1, 1)]
+//!     #[block_size(1, 1, 1)]
+//!     pub fn exchange(input: *const u32, output: *mut u32) { unsafe {
+//!         let (bar, inbox) = (BARRIER.as_mut_ptr(), INBOX.as_mut_ptr());
+//!         let (me, other) = (get_sreg_cluster_ctarank(), 1 - get_sreg_cluster_ctarank());
+//!         mbarrier_init(bar, 1);
+//!         mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, bar, 4);
+//!         fence_mbarrier_init(sem_release, scope_cluster);
+//!         barrier_cluster_arrive();
+//!         barrier_cluster_wait();
+//!         st_async(
+//!             mapa(space_cluster, inbox, other),
+//!             *input.add(me as usize),
+//!             mapa(space_cluster, bar, other),
+//!         );
+//!         while !mbarrier_try_wait_parity_sem_scope(sem_acquire, scope_cluster, bar, 0) {}
+//!         *output.add(me as usize) = *inbox;
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -5,6 +5,28 @@
 //!
 //! Every thread of the cluster, exited ones aside, must arrive before any wait returns. Between a
 //! thread's arrive and its wait it may do work that needs no synchronisation.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! shared! { static SLOT: u32; }
+//!
+//! kernel! {
+//!     /// Each of two CTAs, of one thread, reads what the other has put down.
+//!     #[cluster_dim(2, 1, 1)]
+//!     #[block_size(1, 1, 1)]
+//!     pub fn swap(data: *mut u32) { unsafe {
+//!         let (slot, me) = (SLOT.as_mut_ptr(), get_sreg_cluster_ctarank());
+//!         *slot = *data.add(me as usize);
+//!         barrier_cluster_arrive_sem(sem_release);
+//!         barrier_cluster_wait_sem(sem_acquire);
+//!         *data.add(me as usize) = *mapa(space_cluster, slot, 1 - me);
+//!         // Shared memory is there until its CTA exits.
+//!         barrier_cluster_arrive();
+//!         barrier_cluster_wait();
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -5,6 +5,43 @@
 //! [`clusterlaunchcontrol_try_cancel`] asks for one, and writes an opaque response of 16 bytes to
 //! shared memory. Load it, and ask [`clusterlaunchcontrol_query_cancel_is_canceled`] whether a
 //! cluster was cancelled, then [`clusterlaunchcontrol_query_cancel_get_first_ctaid`] which.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; #[align(16)] static RESPONSE: u128; }
+//!
+//! kernel! {
+//!     /// Does the work of its own CTA, then of CTAs that need not be launched any more.
+//!     pub fn steal(output: *mut u32) { unsafe {
+//!         let (bar, response) = (BARRIER.as_mut_ptr(), RESPONSE.as_mut_ptr());
+//!         let is_leader = get_sreg_tid_x() == 0;
+//!         if is_leader {
+//!             mbarrier_init(bar, 1);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx
+//!         let (mut block, mut parity) = (get_sreg_ctaid_x(), 0);
+//!         loop {
+//!             if is_leader {
+//!                 fence_proxy_async_generic_sync_restrict(sem_acquire, space_cluster, scope_cluster);
+//!                 clusterlaunchcontrol_try_cancel(response, bar);
+//!                 mbarrier_arrive_expect_tx(sem_relaxed, scope_cta, space_shared, bar, 16);
+//!             }
+//!             *output.add(block as usize) = block;
+//!             while !mbarrier_try_wait_parity(bar, parity) {}
+//!             parity ^= 1;
+//!             let answer = *response;
+//!             if !clusterlaunchcontrol_query_cancel_is_canceled(answer) {
+//!                 break;
+//!             }
+//!             block = clusterlaunchcontrol_query_cancel_get_first_ctaid_x(answer);
+//!             fence_proxy_async_generic_sync_restrict(sem_release, space_shared, scope_cluster);
+//!             _syncthreads();
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -11,6 +11,37 @@
 //! The copy engine uses the async proxy. Data it is to read that was written by normal stores needs
 //! [`fence_proxy_async`](fn@crate::fence_proxy_async), by the writing thread, before the barrier that
 //! precedes the copy.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; #[align(128)] static TILE: [f32; 256]; }
+//!
+//! kernel! {
+//!     /// Doubles 256 numbers in place, in a CTA of 256 threads.
+//!     #[launch_bounds(256)]
+//!     pub fn double(numbers: *mut f32) { unsafe {
+//!         let (bar, tile) = (BARRIER.as_mut_ptr(), TILE.as_mut_ptr().cast::<f32>());
+//!         let i = get_sreg_tid_x();
+//!         if i == 0 {
+//!             mbarrier_init(bar, 1);
+//!             mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, bar, 1024);
+//!             cp_async_bulk_bar(space_shared, space_global, tile, numbers, 1024, bar);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx; no thread waits on a barrier that is none yet
+//!         while !mbarrier_try_wait_parity(bar, 0) {}
+//!         *tile.add(i as usize) *= 2.0;
+//!         fence_proxy_async_space(space_shared);
+//!         _syncthreads();
+//!         if i == 0 {
+//!             cp_async_bulk(space_global, space_shared, numbers, tile, 1024);
+//!             cp_async_bulk_commit_group();
+//!             cp_async_bulk_wait_group_read(n32::<0>);
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

@@ -11,6 +11,30 @@
 //! object, one out of shared memory belongs to a bulk group.
 //!
 //! The `…_override` forms take the tensor's address, sizes or strides from operands instead of the map.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; #[align(128)] static TILE: [f32; 1024]; }
+//!
+//! kernel! {
+//!     /// Each CTA of 32 threads takes a tile of 32 by 32 elements and writes down its first row.
+//!     pub fn rows(map: GridConstant<TensorMap>, output: *mut f32) { unsafe {
+//!         let (bar, tile) = (BARRIER.as_mut_ptr(), TILE.as_mut_ptr().cast::<f32>());
+//!         let (x, y) = (get_sreg_ctaid_x() as i32 * 32, get_sreg_ctaid_y() as i32 * 32);
+//!         let i = get_sreg_tid_x();
+//!         if i == 0 {
+//!             mbarrier_init(bar, 1);
+//!             mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, bar, 4096);
+//!             cp_async_bulk_tensor_bar(space_shared, space_global, tile, map.as_ptr(), [x, y], bar);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx
+//!         while !mbarrier_try_wait_parity(bar, 0) {}
+//!         *output.add((y + x + i as i32) as usize) = *tile.add(i as usize);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

@@ -6,6 +6,30 @@
 //! As for [`cp_async_bulk`](fn@crate::cp_async_bulk), an operation into shared memory signals an mbarrier
 //! object, one into global memory belongs to a bulk group. Each element is reduced atomically, in
 //! relaxed order, at the scope of the GPU.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { #[align(128)] static PART: [f32; 256]; }
+//!
+//! kernel! {
+//!     /// Each CTA of 256 threads adds its part to the sums.
+//!     #[launch_bounds(256)]
+//!     pub fn accumulate(parts: *const f32, sums: *mut f32) { unsafe {
+//!         let part = PART.as_mut_ptr().cast::<f32>();
+//!         let i = get_sreg_tid_x() as usize;
+//!         *part.add(i) = *parts.add(get_sreg_ctaid_x() as usize * 256 + i);
+//!         fence_proxy_async_space(space_shared);
+//!         _syncthreads(); // of core::arch::nvptx
+//!         if i == 0 {
+//!             cp_reduce_async_bulk(space_global, space_shared, op_add, sums, part, 1024);
+//!             cp_async_bulk_commit_group();
+//!             cp_async_bulk_wait_group_read(n32::<0>);
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

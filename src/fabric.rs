@@ -7,6 +7,28 @@
 //! (`…_data_off`). An operation *tries*: the mbarrier object that it signals also reports whether the
 //! fabric has failed. [`fabric_submit`] sends off what has been started, [`fabric_wait`] waits until
 //! sources in shared memory may be overwritten.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; #[align(128)] static MESSAGE: [u32; 32]; }
+//!
+//! kernel! {
+//!     /// One thread sends 128 bytes to the beginning of the memory of an endpoint.
+//!     #[block_size(1, 1, 1)]
+//!     pub fn put(endpoint: u32) { unsafe {
+//!         let (bar, message) = (BARRIER.as_mut_ptr(), MESSAGE.as_mut_ptr());
+//!         *message = [7; 32];
+//!         mbarrier_init(bar, 1);
+//!         // Bytes are counted in units of 16.
+//!         mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, bar, 128 / 16);
+//!         fence_proxy_async_space(space_shared);
+//!         fabric_try_put(space_shared, sem_relaxed, scope_sys, endpoint, 0, message, 128, bar);
+//!         fabric_submit();
+//!         while !mbarrier_try_wait_parity(bar, 0) {}
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

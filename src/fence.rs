@@ -7,6 +7,26 @@
 //! bulk copies and tensor-core instructions the *async* proxy. Data written with normal stores
 //! that a bulk copy is to read needs [`fence_proxy_async`], by the writing thread, after its stores
 //! and before the barrier that lets the copying thread go on.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! kernel! {
+//!     /// The first CTA, of one thread, sends a number to the second one.
+//!     #[block_size(1, 1, 1)]
+//!     pub fn send(number: *mut u32, flag: *mut u32) { unsafe {
+//!         if get_sreg_ctaid_x() == 0 {
+//!             *number = 42;
+//!             fence(sem_acq_rel, scope_gpu);
+//!             flag.write_volatile(1);
+//!         } else {
+//!             while flag.read_volatile() == 0 {}
+//!             fence(sem_acq_rel, scope_gpu);
+//!             assert!(*number == 42);
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

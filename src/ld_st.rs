@@ -5,6 +5,19 @@
 //! The name says the policy: `L1_…` how the L1 cache keeps the line, `L2_cache_hint` that a
 //! `cache_policy` of `createpolicy` says how the L2 cache does, `L2_256B` that the L2 cache fetches 256
 //! bytes, and `nc` that the data is not written while the kernel runs (non-coherent).
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! kernel! {
+//!     /// Copies 16 bytes per thread, and keeps them out of the L1 cache.
+//!     pub fn stream(input: *const [f32; 4], output: *mut [f32; 4]) { unsafe {
+//!         let i = (get_sreg_ctaid_x() * get_sreg_ntid_x() + get_sreg_tid_x()) as usize;
+//!         let value = ld_nc_L1_no_allocate(space_global, input.add(i));
+//!         st_L1_no_allocate(space_global, output.add(i), value);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -4,6 +4,33 @@
 //!
 //! A warp loads or stores one, two or four matrices at once. Lanes 0 to 7 give the addresses of the
 //! rows of the first matrix, lanes 8 to 15 those of the second, and so on.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { #[align(128)] static TILE: [[u16; 8]; 8]; }
+//!
+//! kernel! {
+//!     /// One warp transposes a matrix of 8 by 8 elements of 16 bits.
+//!     #[block_size(32, 1, 1)]
+//!     pub fn transpose(matrix: *mut [u16; 8]) { unsafe {
+//!         let lane = get_sreg_laneid() as usize;
+//!         let row = TILE.as_mut_ptr().cast::<[u16; 8]>().add(lane % 8);
+//!         if lane < 8 {
+//!             *row = *matrix.add(lane);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx
+//!         let mut fragment = [0; 1];
+//!         ldmatrix_m8n8_trans(space_shared, &mut fragment, row.cast_const().cast::<u16>());
+//!         stmatrix_m8n8(row.cast::<u16>(), fragment);
+//!         _syncthreads();
+//!         if lane < 8 {
+//!             *matrix.add(lane) = *row;
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

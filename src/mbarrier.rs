@@ -20,6 +20,32 @@
 //! Across the CTAs of a cluster, use the forms with `sem_release` or `sem_acquire` and
 //! `scope_cluster`, and make the initialisation visible with
 //! [`fence_mbarrier_init`](crate::fence_mbarrier_init) and a cluster barrier first.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { static BARRIER: u64; static PARTS: [f32; 256]; }
+//!
+//! kernel! {
+//!     /// Each thread adds its neighbour's part to its own, in a CTA of 256 threads.
+//!     #[launch_bounds(256)]
+//!     pub fn add_neighbours(parts: *mut f32) { unsafe {
+//!         let (bar, shared) = (BARRIER.as_mut_ptr(), PARTS.as_mut_ptr().cast::<f32>());
+//!         let i = get_sreg_tid_x() as usize;
+//!         if i == 0 {
+//!             mbarrier_init(bar, 256);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx; the barrier is ready
+//!         let part = *parts.add(i);
+//!         *shared.add(i) = part;
+//!         let state = mbarrier_arrive(bar);
+//!         // Work that needs no other thread's part goes here.
+//!         while !mbarrier_try_wait(bar, state) {}
+//!         *parts.add(i) = part + *shared.add((i + 1) % 256);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

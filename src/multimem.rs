@@ -2,6 +2,21 @@
 
 //! Multimem: operations on a multicast address, which stands for the same location in the memory
 //! of several GPUs.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! kernel! {
+//!     /// Replaces each number by its sum over all GPUs, in the memory of every GPU; each GPU does it
+//!     /// for a share of its own.
+//!     pub fn all_reduce(multicast: *mut u32, first: u32) { unsafe {
+//!         let i = first + get_sreg_ctaid_x() * get_sreg_ntid_x() + get_sreg_tid_x();
+//!         let number = multicast.add(i as usize);
+//!         let sum = multimem_ld_reduce_scope(sem_relaxed, scope_sys, op_add, number.cast_const());
+//!         multimem_st_scope(sem_relaxed, scope_sys, number, sum);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -4,6 +4,22 @@
 //!
 //! `get_sreg_tid_x()` is `threadIdx.x` of CUDA C++, `get_sreg_ntid_x()` is `blockDim.x`,
 //! `get_sreg_ctaid_x()` is `blockIdx.x` and `get_sreg_nctaid_x()` is `gridDim.x`.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! kernel! {
+//!     /// Adds 1 to each of `n` numbers, and measures how long it takes.
+//!     pub fn increment(numbers: *mut u32, n: u32, cycles: *mut u64) { unsafe {
+//!         let start = get_sreg_clock64();
+//!         let i = get_sreg_ctaid_x() * get_sreg_ntid_x() + get_sreg_tid_x();
+//!         if i < n {
+//!             *numbers.add(i as usize) += 1;
+//!             *cycles.add(i as usize) = get_sreg_clock64() - start;
+//!         }
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -11,6 +11,31 @@
 //! [`tcgen05_commit`] makes an mbarrier object track the other operations.
 //!
 //! A warp can access only a quarter of the lanes: warp `i` of a warpgroup lanes `32·i` to `32·i + 31`.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! shared! { static ADDRESS: u32; }
+//!
+//! kernel! {
+//!     /// One warp puts 32 columns of registers into tensor memory and takes them out again.
+//!     #[block_size(32, 1, 1)]
+//!     pub fn round_trip(numbers: *mut [f32; 32]) { unsafe {
+//!         let address = ADDRESS.as_mut_ptr();
+//!         tcgen05_alloc(cta_group_1, address, 32);
+//!         tcgen05_relinquish_alloc_permit(cta_group_1);
+//!         let taddr = *address;
+//!         let lane = numbers.add(get_sreg_laneid() as usize);
+//!         tcgen05_st_32x32b(taddr, *lane);
+//!         tcgen05_wait_st();
+//!         let mut values = [0.0; 32];
+//!         tcgen05_ld_32x32b(&mut values, taddr);
+//!         tcgen05_wait_ld();
+//!         *lane = values;
+//!         tcgen05_dealloc(cta_group_1, taddr, 32);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 

@@ -8,6 +8,27 @@
 //! `block_scale` multiplies blocks of A and B by scales in tensor memory, `ws` keeps B in a collector
 //! buffer. The multiplication runs asynchronously: [`tcgen05_commit`](crate::tcgen05_commit) makes
 //! an mbarrier object track it.
+//!
+//! ```
+//! use cuda_ptx::*;
+//!
+//! /// Multiplies tiles in shared memory and waits for the product in tensor memory.
+//! ///
+//! /// # Safety
+//! ///
+//! /// One thread calls it. The descriptors are of tiles in shared memory that the async proxy can read,
+//! /// `d_tmem` is allocated, and `bar` is an mbarrier object of one arrival in its first phase.
+//! unsafe fn multiply(d_tmem: u32, a: [u64; 4], b: [u64; 4], idesc: u32, bar: *mut u64) {
+//!     unsafe {
+//!         for k in 0..4 {
+//!             tcgen05_mma(kind_f16, cta_group_1, d_tmem, a[k], b[k], idesc, k > 0);
+//!         }
+//!         tcgen05_commit(cta_group_1, bar);
+//!         while !mbarrier_try_wait_parity(bar, 0) {}
+//!         tcgen05_fence_after_thread_sync();
+//!     }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 // As many as the instruction has.

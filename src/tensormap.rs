@@ -3,6 +3,27 @@
 //! Tensor maps that a kernel modifies: change fields of one in shared memory, copy it to global
 //! memory with [`tensormap_cp_fenceproxy`], and acquire it with
 //! [`fence_proxy_tensormap_generic`](fn@crate::fence_proxy_tensormap_generic) where it is used.
+//!
+//! ```
+//! # unsafe fn _syncthreads() {}
+//! use cuda_ptx::*;
+//!
+//! shared! { #[align(128)] static MAP: TensorMap; }
+//!
+//! kernel! {
+//!     /// One warp makes a tensor map for another tensor of the same shape.
+//!     #[block_size(32, 1, 1)]
+//!     pub fn retarget(map: GridConstant<TensorMap>, tensor: *mut f32, new_map: *mut TensorMap) { unsafe {
+//!         let shared = MAP.as_mut_ptr();
+//!         if get_sreg_laneid() == 0 {
+//!             *shared = *map.as_ptr();
+//!             tensormap_replace_global_address(space_shared, shared, tensor.addr() as u64);
+//!         }
+//!         _syncthreads(); // of core::arch::nvptx; all lanes copy the new map together
+//!         tensormap_cp_fenceproxy(sem_release, scope_gpu, new_map, shared, n32::<128>);
+//!     } }
+//! }
+//! ```
 
 #![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
 
