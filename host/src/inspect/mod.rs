@@ -8,8 +8,10 @@
 //! | which machine instructions does this cubin hold? | [`sass::disassemble`] |
 //! | how far apart are two machine functions? | [`sass::compare`], [`sass::compare_opcodes`] |
 //! | does a kernel reach shared memory through generic addresses? | [`sass::generic_accesses`] |
+//! | what comes before an instruction on every path, and what is in a loop? | [`flow::Flow`] |
 //! | how many registers and how much memory does a kernel take? | [`resources::of_cubin`] |
 
+pub mod flow;
 pub mod multiset;
 pub mod ptx;
 pub mod resources;

@@ -201,6 +201,16 @@ enum Piece {
     Punct(String),
 }
 
+impl Operand {
+    /// The index of the instruction that this label stands in front of.
+    pub fn target(&self) -> Option<usize> {
+        match self.pieces[..] {
+            [Piece::Label { target, .. }] => Some(target),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
