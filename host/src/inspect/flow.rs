@@ -2,7 +2,8 @@
 //! before it on every path, and what is executed again and again.
 //!
 //! Calls are followed: each call site has its own copy of the callee's blocks, so a duplicated call
-//! shows as a duplicate of everything that the callee does.
+//! shows as a duplicate of everything that the callee does. A call through a pointer is followed by
+//! what comes behind it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
@@ -81,21 +82,27 @@ impl Flow {
         let kernel = module
             .kernel(kernel)
             .with_context(|| format!("there is no kernel `{kernel}` in the PTX"))?;
+        let mut callees: HashMap<&str, Transfer> = HashMap::new();
+        for function in &module.noreturns {
+            callees.insert(function, Transfer::End(End::Trap));
+        }
+        let mut start = kernel.instructions.len();
+        for function in &module.functions {
+            callees.insert(&function.name, Transfer::Call(start));
+            start += function.instructions.len();
+        }
         let mut code = Code::default();
-        let functions: HashMap<&str, usize> = module
-            .functions
-            .iter()
-            .scan(kernel.instructions.len(), |start, function| {
-                let entry = (function.name.as_str(), *start);
-                *start += function.instructions.len();
-                Some(entry)
-            })
-            .collect();
         for body in std::iter::once(kernel).chain(&module.functions) {
             let start = code.steps.len();
-            for instruction in &body.instructions {
-                code.steps.push(ptx_step(instruction, start, &functions));
+            for (index, instruction) in body.instructions.iter().enumerate() {
+                let mut step = ptx_step(instruction, start, &callees);
+                if let Some(targets) = body.branch_targets.get(&index) {
+                    let targets = targets.iter().map(|target| start + target);
+                    step.transfer = Transfer::Jump(targets.collect());
+                }
+                code.steps.push(step);
             }
+            code.ends.insert(code.steps.len());
         }
         code.graph()
             .with_context(|| format!("in the PTX of `{}`", kernel.name))
@@ -111,6 +118,7 @@ impl Flow {
     pub fn of_sass(function: &sass::Function) -> Result<Self> {
         let code = Code {
             steps: function.instructions.iter().map(sass_step).collect(),
+            ends: BTreeSet::from([function.instructions.len()]),
         };
         code.graph()
             .with_context(|| format!("in the SASS of `{}`", function.name))
@@ -147,6 +155,39 @@ impl Flow {
             self.blocks[second.block].dominators.contains(&first.block)
         };
         reached && !self.at(first).guarded
+    }
+
+    /// Whether a thread can get from the entry to `to`, or to a regular end, without executing any
+    /// of `through`.
+    pub fn can_avoid(&self, through: &[Position], to: Option<Position>) -> bool {
+        let first_of = |block: usize| {
+            let inside = through.iter().filter(|position| position.block == block);
+            let executed = inside.filter(|position| !self.at(**position).guarded);
+            executed.map(|position| position.index).min()
+        };
+        let mut seen = BTreeSet::from([0]);
+        let mut open = vec![0];
+        while let Some(block) = open.pop() {
+            let first = first_of(block);
+            let here = to.filter(|to| to.block == block);
+            if here.is_some_and(|to| first.is_none_or(|first| to.index <= first)) {
+                return true;
+            }
+            if first.is_some() {
+                continue;
+            }
+            if to.is_none() && self.blocks[block].end == Some(End::Exit) {
+                return true;
+            }
+            let next = self.blocks[block].successors.iter().copied();
+            open.extend(next.filter(|&next| seen.insert(next)));
+        }
+        false
+    }
+
+    /// Whether a thread that has executed `from` may come to `to`.
+    pub fn reaches(&self, from: Position, to: Position) -> bool {
+        (from.block == to.block && from.index < to.index) || self.leads_to(from.block, to.block)
     }
 
     /// When the instruction at a place is executed.
@@ -192,6 +233,8 @@ impl Flow {
 #[derive(Default)]
 struct Code {
     steps: Vec<Step>,
+    /// The indices behind the last instruction of a function.
+    ends: BTreeSet<usize>,
 }
 
 struct Step {
@@ -200,6 +243,7 @@ struct Step {
 }
 
 /// Where an instruction leads; if it is guarded, then also to the next one.
+#[derive(Clone)]
 enum Transfer {
     Next,
     /// To one of these instructions.
@@ -215,7 +259,7 @@ enum Transfer {
 fn ptx_step(
     instruction: &ptx::Instruction,
     start: usize,
-    functions: &HashMap<&str, usize>,
+    callees: &HashMap<&str, Transfer>,
 ) -> Step {
     let base = instruction.opcode.split('.').next().unwrap_or_default();
     let transfer = match base {
@@ -225,12 +269,10 @@ fn ptx_step(
         },
         "brx" => Transfer::Unknown,
         "call" => {
-            let callee = instruction
-                .operands
-                .iter()
-                .find_map(|operand| functions.get(operand.to_string().as_str()));
-            // Nothing is known of a function behind a pointer or in another module.
-            callee.map_or(Transfer::Next, |&entry| Transfer::Call(entry))
+            let operands = instruction.operands.iter();
+            let mut known = operands.filter_map(|it| callees.get(it.to_string().as_str()));
+            // A function behind a pointer or in another module comes back.
+            known.next().cloned().unwrap_or(Transfer::Next)
         }
         "ret" => Transfer::Return,
         "exit" => Transfer::End(End::Exit),
@@ -256,8 +298,12 @@ fn sass_step(instruction: &sass::Instruction) -> Step {
     let transfer = match instruction.base() {
         "BRA" if instruction.opcode == "BRA.DIV" => Transfer::Next,
         "BRA" if !targets.is_empty() => Transfer::Jump(targets),
-        "CALL" if !targets.is_empty() => Transfer::Call(targets[0]),
-        "BRA" | "BRX" | "BRXU" | "JMP" | "JMX" | "JMXU" | "CALL" => Transfer::Unknown,
+        "CALL" => match instruction.operands[..] {
+            [_] if !targets.is_empty() => Transfer::Call(targets[0]),
+            // Through a register: nothing is known of the function.
+            _ => Transfer::Next,
+        },
+        "BRA" | "BRX" | "BRXU" | "JMP" | "JMX" | "JMXU" => Transfer::Unknown,
         "RET" => Transfer::Return,
         "EXIT" => Transfer::End(End::Exit),
         "BPT" if instruction.opcode == "BPT.TRAP" => Transfer::End(End::Trap),
@@ -311,7 +357,7 @@ impl Expansion<'_> {
         }
         self.calls.push(entry);
         let mut ids = HashMap::new();
-        let first = self.node(entry, &mut ids)?;
+        let first = self.node(entry, &mut ids);
         let mut next = first;
         while next < self.nodes.len() {
             // Nodes of callees are complete; those of this function come one by one.
@@ -325,18 +371,21 @@ impl Expansion<'_> {
     }
 
     /// The node of an instruction of the function being entered.
-    fn node(&mut self, step: usize, ids: &mut HashMap<usize, usize>) -> Result<usize> {
-        if step >= self.code.steps.len() {
-            bail!("the code runs on behind its last instruction");
-        }
-        Ok(*ids.entry(step).or_insert_with(|| {
+    fn node(&mut self, step: usize, ids: &mut HashMap<usize, usize>) -> usize {
+        *ids.entry(step).or_insert_with(|| {
             self.nodes.push(Node {
                 step,
                 successors: Vec::new(),
                 end: None,
             });
             self.nodes.len() - 1
-        }))
+        })
+    }
+
+    /// The node behind an instruction, if the function goes on there.
+    fn next(&mut self, at: usize, ids: &mut HashMap<usize, usize>) -> Option<usize> {
+        let inside = !self.code.ends.contains(&(at + 1));
+        inside.then(|| self.node(at + 1, ids))
     }
 
     fn connect(
@@ -348,26 +397,20 @@ impl Expansion<'_> {
         let code = self.code;
         let at = self.nodes[node].step;
         let step = &code.steps[at];
-        let falls_through =
-            step.instruction.guarded || matches!(step.transfer, Transfer::Next | Transfer::Call(_));
-        // A guard that is always true or false may stand in front of the last instruction.
-        let next = if falls_through && at + 1 < code.steps.len() {
-            Some(self.node(at + 1, ids)?)
-        } else {
-            None
-        };
         let mut successors = BTreeSet::new();
         let mut end = None;
         match &step.transfer {
-            Transfer::Next => successors.extend(next),
+            Transfer::Next => {
+                let next = self.next(at, ids);
+                successors.insert(next.context("the code runs on behind its last instruction")?);
+            }
             Transfer::Jump(targets) => {
-                for &target in targets {
-                    successors.insert(self.node(target, ids)?);
-                }
+                successors.extend(targets.iter().map(|&target| self.node(target, ids)));
             }
             Transfer::Call(entry) => {
-                let back = next.context("a call at the end of the code")?;
-                successors.insert(self.enter(*entry, Some(back))?);
+                // Only a function that never returns is called at the very end.
+                let back = self.next(at, ids);
+                successors.insert(self.enter(*entry, back)?);
             }
             Transfer::Return => match back {
                 Some(back) => drop(successors.insert(back)),
@@ -380,7 +423,7 @@ impl Expansion<'_> {
             ),
         }
         if step.instruction.guarded {
-            successors.extend(next);
+            successors.extend(self.next(at, ids));
         }
         let node = &mut self.nodes[node];
         node.successors = successors.into_iter().collect();
@@ -484,15 +527,16 @@ impl Flow {
 
     fn find_loops(&mut self) {
         for block in 0..self.blocks.len() {
-            self.blocks[block].repeats = self.reaches_itself(block);
+            self.blocks[block].repeats = self.leads_to(block, block);
         }
     }
 
-    fn reaches_itself(&self, block: usize) -> bool {
+    /// Whether there is a path from the end of one block to the start of another.
+    fn leads_to(&self, from: usize, to: usize) -> bool {
         let mut seen = BTreeSet::new();
-        let mut open = self.blocks[block].successors.clone();
+        let mut open = self.blocks[from].successors.clone();
         while let Some(next) = open.pop() {
-            if next == block {
+            if next == to {
                 return true;
             }
             if seen.insert(next) {
@@ -581,12 +625,45 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_does_not_return_ends_the_thread() {
+        let text = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+             .extern .func panic () .noreturn;\n\
+             .visible .entry kernel ()\n{\n.reg .pred %p<4>;\n\
+             @%p1 bra L1;\ncall.uni panic, ();\nL1: bar.sync 0;\nret;\n}\n";
+        let flow = Flow::of_ptx(&ptx::Module::parse(text).unwrap(), "kernel").unwrap();
+        let call = positions(&flow, "call")[0];
+        assert_eq!(flow.blocks()[call.block].end, Some(End::Trap));
+        assert!(flow.blocks()[call.block].successors.is_empty());
+        assert_eq!(executions(&flow, "bar"), [Execution::Always]);
+    }
+
+    #[test]
+    fn an_indexed_branch_leads_to_its_targets() {
+        let flow = ptx("table: .branchtargets L1, L2;\nbrx.idx %r1, table;\n\
+             L1: bar.sync 0;\nL2: membar.cta;\nret;");
+        assert_eq!(executions(&flow, "bar"), [Execution::Sometimes]);
+        assert_eq!(executions(&flow, "membar"), [Execution::Always]);
+    }
+
+    #[test]
     fn a_guarded_instruction_is_executed_sometimes() {
         let flow = ptx("@%p1 bar.sync 0;\n@!%p1 ret;\nmembar.cta;\nret;");
         assert_eq!(executions(&flow, "bar"), [Execution::Sometimes]);
         assert_eq!(executions(&flow, "membar"), [Execution::Sometimes]);
         let (barrier, fence) = (positions(&flow, "bar")[0], positions(&flow, "membar")[0]);
         assert!(!flow.dominates(barrier, fence));
+    }
+
+    #[test]
+    fn two_arms_cannot_be_avoided_and_exclude_each_other() {
+        let flow = ptx("@%p1 bra L1;\nbar.sync 0;\nbra L2;\n\
+             L1: bar.sync 0;\nL2: membar.cta;\nret;");
+        let arms = positions(&flow, "bar");
+        let fence = positions(&flow, "membar")[0];
+        assert!(!flow.can_avoid(&arms, None) && !flow.can_avoid(&arms, Some(fence)));
+        assert!(flow.can_avoid(&arms[..1], None) && flow.can_avoid(&arms[..1], Some(fence)));
+        assert!(!flow.reaches(arms[0], arms[1]) && !flow.reaches(arms[1], arms[0]));
+        assert!(flow.reaches(arms[0], fence) && !flow.reaches(fence, fence));
     }
 
     #[test]

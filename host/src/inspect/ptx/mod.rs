@@ -29,6 +29,8 @@ pub struct Module {
     pub functions: Vec<Kernel>,
     /// Names declared without a body or an initial value (`.extern`): what is still missing at link time.
     pub externs: Vec<String>,
+    /// Those of the `externs` that do not return (`.noreturn`).
+    pub noreturns: Vec<String>,
 }
 
 impl Module {
@@ -62,6 +64,8 @@ pub struct Kernel {
     pub instructions: Vec<Instruction>,
     /// Variables declared in the body (`.shared`, `.local`, …), as written.
     pub variables: Vec<Variable>,
+    /// Where the indexed branches lead: index of a `brx.idx` → indices of its targets.
+    pub branch_targets: BTreeMap<usize, Vec<usize>>,
     registers: Vec<Width>,
     /// Names declared outside any body, shared by all kernels of the module.
     globals: Arc<BTreeSet<String>>,

@@ -115,6 +115,9 @@ impl<'t, 'a> Parser<'t, 'a> {
         let external = header.iter().any(|token| token.text == ".extern");
         if external {
             self.module.externs.push(name.clone());
+            if header.iter().any(|token| token.text == ".noreturn") {
+                self.module.noreturns.push(name.clone());
+            }
         }
         self.globals.insert(name);
         Ok(())
@@ -158,6 +161,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             directives: BTreeMap::new(),
             instructions: Vec::new(),
             variables: Vec::new(),
+            branch_targets: BTreeMap::new(),
             registers: Vec::new(),
             globals: Arc::default(),
         };
@@ -209,6 +213,8 @@ impl<'t, 'a> Parser<'t, 'a> {
 #[derive(Default)]
 struct Body {
     scopes: Vec<Scope>,
+    /// The last label.
+    label: String,
     asm_block: Option<usize>,
     asm_blocks: usize,
 }
@@ -222,6 +228,8 @@ struct Scope {
     ids: HashMap<String, usize>,
     /// Label → index of the instruction that follows it.
     labels: HashMap<String, usize>,
+    /// The label of a `.branchtargets` → the labels in it.
+    branch_targets: HashMap<String, Vec<String>>,
     /// The index of the first instruction in the scope.
     start: usize,
 }
@@ -243,6 +251,9 @@ impl Body {
                 (Kind::Punct, "@") => self.instruction(token, parser, kernel)?,
                 (Kind::Word, ".loc" | ".file") => drop(parser.line(token)),
                 (Kind::Word, ".reg") => self.registers(token, parser.statement()?)?,
+                (Kind::Word, ".branchtargets") => {
+                    self.branch_targets(token, parser.statement()?)?
+                }
                 (Kind::Word, text) if text.starts_with('.') => {
                     variable(token, parser.statement()?, kernel)
                 }
@@ -252,6 +263,7 @@ impl Body {
                     scope
                         .labels
                         .insert(label.to_owned(), kernel.instructions.len());
+                    label.clone_into(&mut self.label);
                 }
                 (Kind::Word, _) => self.instruction(token, parser, kernel)?,
                 _ => bail!(
@@ -274,6 +286,15 @@ impl Body {
     /// A label may be used before it is defined, so a scope's labels are resolved at its end.
     fn close_scope(&mut self, kernel: &mut Kernel) {
         let scope = self.scopes.pop().expect("a body has a scope");
+        for (index, instruction) in kernel.instructions.iter().enumerate().skip(scope.start) {
+            let last = instruction.operands.last().map(ToString::to_string);
+            if let Some(list) = last.and_then(|label| scope.branch_targets.get(&label)) {
+                let targets = list.iter().filter_map(|label| scope.labels.get(label));
+                kernel
+                    .branch_targets
+                    .insert(index, targets.copied().collect());
+            }
+        }
         let operands = kernel.instructions[scope.start..]
             .iter_mut()
             .flat_map(|it| &mut it.operands);
@@ -287,6 +308,20 @@ impl Body {
                 };
             }
         }
+    }
+
+    fn branch_targets(&mut self, first: Token, statement: &[Token]) -> Result<()> {
+        if self.label.is_empty() {
+            bail!(
+                "line {}: expected a label before `.branchtargets`",
+                first.line
+            );
+        }
+        let labels = statement.iter().filter(|token| !token.is(","));
+        let labels = labels.map(|token| token.text.to_owned()).collect();
+        let scope = self.scopes.last_mut().expect("a body has a scope");
+        scope.branch_targets.insert(self.label.clone(), labels);
+        Ok(())
     }
 
     fn registers(&mut self, first: Token, statement: &[Token]) -> Result<()> {
