@@ -1,0 +1,112 @@
+//! The corpus, built in the ways that the tests compare.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
+use cuda_ptx_host::inspect::{ptx, sass};
+use cuda_ptx_host::link::convergence;
+use cuda_ptx_host::toolchain;
+
+/// One build at a time: they share cargo's target folder.
+static BUILDING: Mutex<()> = Mutex::new(());
+
+fn manifest() -> PathBuf {
+    toolchain::workspace_root().join("ptx/corpus/Cargo.toml")
+}
+
+/// Through the link stage: the PTX, and what ptxas makes of it. Level 0 is the debug profile.
+pub fn linked(arch: Arch, level: char) -> Result<(ptx::Module, Vec<sass::Function>)> {
+    let folder = tempfile::tempdir()?;
+    let (ptx, cubin) = (folder.path().join("ptx"), folder.path().join("cubin"));
+    let kernels = KernelCrate::new(manifest(), arch)
+        .linker(env!("CARGO_BIN_EXE_cuda-ptx-link"))
+        .opt_level(level)
+        .profile(if level == '0' { "dev" } else { "release" });
+    {
+        let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::copy(kernels.ptx()?, &ptx)?;
+    }
+    build::cubin(&ptx, arch, &cubin)?;
+    let sass = sass::disassemble(&toolchain::cuda()?.nvdisasm, &cubin)?;
+    Ok((parse(&ptx)?, sass))
+}
+
+/// Through the link stage, which does not mark what is convergent.
+pub fn unmarked(arch: Arch) -> Result<ptx::Module> {
+    let folder = tempfile::tempdir()?;
+    let ptx = folder.path().join("corpus.ptx");
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command
+        .args(["build", "--arch", &arch.to_string(), "--manifest-path"])
+        .arg(manifest())
+        .arg("--out")
+        .arg(&ptx)
+        .env(convergence::SWITCH, "1");
+    run(&mut command)?;
+    parse(&ptx)
+}
+
+/// Through rustc alone: its own passes, its own LLVM, no link stage.
+pub fn plain(arch: Arch, level: char) -> Result<ptx::Module> {
+    let tools = toolchain::device()?;
+    let folder = tempfile::tempdir()?;
+    let ptx = folder.path().join("corpus.ptx");
+    let target_dir = toolchain::target_dir().join("device").join("plain-rustc");
+    let isa = Isa::RUSTC_NEWEST.max(arch.first_isa());
+    let mut flags = vec![
+        // Only so that the crate compiles.
+        "--cfg=cuda_ptx_link".to_owned(),
+        format!("-Ctarget-cpu={arch}"),
+        format!("-Ctarget-feature=+ptx{}", isa.number()),
+    ];
+    flags.extend(
+        isa.and_older()
+            .map(|isa| format!("--cfg=cuda_ptx_isa=\"{}\"", isa.number())),
+    );
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(&tools.cargo);
+    command
+        .args([
+            "rustc",
+            "--quiet",
+            "--lib",
+            "--crate-type=rlib",
+            "--release",
+        ])
+        .args(["-Zbuild-std=core", "--target", "nvptx64-nvidia-cuda"])
+        .arg("--manifest-path")
+        .arg(manifest())
+        .arg("--target-dir")
+        .arg(&target_dir)
+        .env("RUSTC", &tools.rustc)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env_remove("RUSTFLAGS")
+        .env_remove("RUSTUP_TOOLCHAIN");
+    if tools.bootstrap {
+        command.env("RUSTC_BOOTSTRAP", "1");
+    }
+    command
+        .args(["--", "-Ccodegen-units=1"])
+        .arg(format!("-Copt-level={level}"))
+        .arg(format!("--emit=asm={}", ptx.display()));
+    run(&mut command)?;
+    parse(&ptx)
+}
+
+fn parse(ptx: &Path) -> Result<ptx::Module> {
+    let text =
+        std::fs::read_to_string(ptx).with_context(|| format!("cannot read {}", ptx.display()))?;
+    ptx::Module::parse(&text)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().context("cannot start the build")?;
+    if !output.status.success() {
+        bail!("{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Kernels that invite the compiler to duplicate, merge, move or drop what must stay where it is:
+//! `ptx/corpus` through the link stage, in PTX and in SASS, at every optimisation level.
+//!
+//! Two controls show that these kernels are hard: built without the marks of the link stage, or by
+//! rustc alone, many of them come out wrong. `broken.md` lists what goes wrong today.
+
+mod broken;
+mod expectation;
+mod images;
+mod operations;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use cuda_ptx_host::build::Arch;
+use cuda_ptx_host::inspect::flow::Flow;
+use cuda_ptx_host::inspect::ptx;
+use cuda_ptx_host::toolchain;
+
+use broken::Facts;
+use expectation::{Code, Fault, Kernel, kernels, order_kernels};
+
+const RECORDED: &str = include_str!("broken.md");
+
+fn corpus() -> Vec<Kernel> {
+    let mut corpus = kernels(&operations::SM_90A);
+    corpus.extend(order_kernels());
+    corpus
+}
+
+/// The kernels whose PTX is not as expected.
+fn faults(module: &ptx::Module, level: char) -> Vec<(String, Fault)> {
+    let code = match level {
+        '0' => Code::UnoptimisedPtx,
+        _ => Code::Ptx,
+    };
+    let check = |kernel: &Kernel| {
+        let flow = Flow::of_ptx(module, &kernel.name).unwrap();
+        kernel.check(&flow, code).err()
+    };
+    let corpus = corpus();
+    corpus
+        .iter()
+        .filter_map(|kernel| Some((kernel.name.clone(), check(kernel)?)))
+        .collect()
+}
+
+fn hold_at(level: char) {
+    let (ptx, sass) = images::linked(Arch::SM_90A, level).unwrap();
+    let corpus = corpus();
+    let built: BTreeSet<_> = ptx.kernels.iter().map(|kernel| &kernel.name).collect();
+    let named: BTreeSet<_> = corpus.iter().map(|kernel| &kernel.name).collect();
+    assert_eq!(
+        built, named,
+        "each kernel needs its line `expect:` or `order:`"
+    );
+
+    let mut message = String::new();
+    for (kernel, fault) in faults(&ptx, level) {
+        let _ = writeln!(message, "{kernel}, PTX: {}\n{}", fault.what, fault.blocks);
+    }
+    // Debug code is not optimised by ptxas either.
+    for kernel in corpus.iter().filter(|_| level != '0') {
+        let function = sass.iter().find(|function| function.name == kernel.name);
+        let flow = Flow::of_sass(function.unwrap()).unwrap();
+        if let Err(fault) = kernel.check(&flow, Code::Sass) {
+            let _ = writeln!(
+                message,
+                "{}, SASS: {}\n{}",
+                kernel.name, fault.what, fault.blocks
+            );
+        }
+    }
+    assert!(message.is_empty(), "at level {level}:\n{message}");
+}
+
+#[test]
+fn operations_stay_in_their_places_in_debug_builds() {
+    hold_at('0');
+}
+
+#[test]
+fn operations_stay_in_their_places_at_level_1() {
+    hold_at('1');
+}
+
+#[test]
+fn operations_stay_in_their_places_at_level_2() {
+    hold_at('2');
+}
+
+#[test]
+fn operations_stay_in_their_places_at_level_3() {
+    hold_at('3');
+}
+
+#[test]
+fn operations_stay_in_their_places_at_level_s() {
+    hold_at('s');
+}
+
+#[test]
+fn operations_stay_in_their_places_at_level_z() {
+    hold_at('z');
+}
+
+#[test]
+fn without_the_marks_barriers_are_cloned_and_merged() {
+    let faults = faults(unmarked(), '3');
+    let what_became_of = |name: &str| {
+        let fault = faults.iter().find(|(kernel, _)| kernel == name);
+        fault.map(|(_, fault)| fault.what.as_str())
+    };
+    assert_eq!(
+        what_became_of("between_ifs_bar_sync"),
+        Some("2 instead of 1")
+    );
+    assert_eq!(
+        what_became_of("arms_begin_alike_bar_sync"),
+        Some("1 instead of 2")
+    );
+    // LLVM's own intrinsic needs no mark.
+    assert_eq!(what_became_of("between_ifs_syncthreads"), None);
+}
+
+#[test]
+fn what_goes_wrong_without_the_link_stage_is_as_recorded() {
+    let mut facts = Facts::new();
+    broken::add(&mut facts, 0, &faults(unmarked(), '3'));
+    for (column, level) in (1..).zip(['1', '2', '3', 's', 'z']) {
+        let module = images::plain(Arch::SM_90A, level).unwrap();
+        broken::add(&mut facts, column, &faults(&module, level));
+    }
+    let debug = faults(&images::plain(Arch::SM_90A, '0').unwrap(), '0');
+    assert!(debug.is_empty(), "debug builds go wrong too: {debug:?}");
+
+    let tools = toolchain::device().unwrap();
+    let versions = format!(
+        "rustc {}, LLVM {}.",
+        tools.rustc_version, tools.llvm_version
+    );
+    let table = broken::table(&corpus(), &facts, &versions);
+    if table == RECORDED {
+        return;
+    }
+    let fresh = toolchain::target_dir().join("broken.md");
+    std::fs::write(&fresh, &table).unwrap();
+    let changes = format!(
+        "tests/corpus/broken.md is no longer what happens; {} is. If upstream has changed, copy it.",
+        fresh.display()
+    );
+    // The table is that of one toolchain; another may be better or worse.
+    if RECORDED.contains(&versions) {
+        panic!("{changes}");
+    }
+    eprintln!("{versions} {changes}");
+}
+
+/// The corpus built without marks.
+fn unmarked() -> &'static ptx::Module {
+    static MODULE: LazyLock<ptx::Module> =
+        LazyLock::new(|| images::unmarked(Arch::SM_90A).unwrap());
+    &MODULE
+}
