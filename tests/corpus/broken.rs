@@ -47,12 +47,13 @@ pub fn table(corpus: &[Kernel], facts: &Facts, versions: &str) -> String {
     let mut text = format!(
         "# What goes wrong without the link stage\n\n\
          {versions}\n\n\
-         Written and checked by `tests/corpus`. A line is a kernel of `ptx/corpus` that the link stage \
-         builds as written at every level; a cell says what became of it: how many of the operation there \
+         Written and checked by `tests/corpus`. A line is a kernel of `ptx/corpus` for sm_90a that the link \
+         stage builds as written at every level; a cell says what became of it: how many of the operation there \
          are *instead of* how many were written. Unrolling with a remainder is as bad as cloning into \
          arms: the threads of a warp may be in different copies. \"Without marks\" is the link stage with \
          `CUDA_PTX_LINK_WITHOUT_CONVERGENCE=1`; \"rustc\" is rustc alone, at the level named. Statics in \
-         shared memory are beyond it, so their accesses are all missing there. Of {} kernels, {} go wrong \
+         shared memory are beyond it, so their accesses are all missing there, and the unresolved calls that \
+         convert addresses keep it from touching `ldmatrix` and its like. Of {} kernels, {} go wrong \
          somewhere, {} with rustc alone at level 3. Debug builds are right, with and without.\n\n\
          | shape | operation | {} |\n|---|---|{}\n",
         corpus.len(),

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use cuda_ptx_host::inspect::flow::{Execution, Flow, Instruction, Position};
 
-use crate::operations::{Operation, Sass, sass_of};
+use crate::operations::{self, Operation, Sass, sass_of};
 
 const SHAPES: &str = include_str!("../../ptx/corpus/src/shapes.rs");
-const ORDER: &str = include_str!("../../ptx/corpus/src/order.rs");
+const ORDER_SM_90A: &str = include_str!("../../ptx/corpus/src/sm_90a/order.rs");
+const ORDER_SM_100A: &str = include_str!("../../ptx/corpus/src/sm_100a/order.rs");
 
 /// A kernel and what must be left of it.
 pub struct Kernel {
@@ -60,8 +61,17 @@ pub struct Fault {
     pub blocks: String,
 }
 
-/// All kernels with these operations.
-pub fn kernels(operations: &'static [Operation]) -> Vec<Kernel> {
+/// All kernels for sm_90a.
+pub fn sm_90a() -> Vec<Kernel> {
+    kernels(&operations::SM_90A, ORDER_SM_90A)
+}
+
+/// All kernels for sm_100a.
+pub fn sm_100a() -> Vec<Kernel> {
+    kernels(&operations::SM_100A, ORDER_SM_100A)
+}
+
+fn kernels(operations: &'static [Operation], order: &str) -> Vec<Kernel> {
     let shapes = lines_before(SHAPES, "// expect: ", "${concat(", ", $op)}");
     let mut kernels = Vec::new();
     for operation in operations {
@@ -73,18 +83,13 @@ pub fn kernels(operations: &'static [Operation]) -> Vec<Kernel> {
             });
         }
     }
-    kernels
-}
-
-/// The kernels of `order.rs`.
-pub fn order_kernels() -> Vec<Kernel> {
-    let kernels = lines_before(ORDER, "// order: ", "pub fn ", "(").into_iter();
-    kernels
-        .map(|(name, steps)| Kernel {
+    for (name, steps) in lines_before(order, "// order: ", "pub fn ", "(") {
+        kernels.push(Kernel {
             name: name.to_owned(),
             expected: Expected::Order(steps.split(" < ").map(step).collect()),
-        })
-        .collect()
+        });
+    }
+    kernels
 }
 
 /// The texts behind `marker`, each with the name of the function that follows it.
@@ -132,7 +137,7 @@ fn step(text: &str) -> Step {
 }
 
 impl Kernel {
-    /// The name of the shape and of the operation in it; a kernel of `order.rs` is all shape.
+    /// The name of the shape and of the operation in it; a kernel of an `order.rs` is all shape.
     pub fn parts(&self) -> (&str, &str) {
         match &self.expected {
             Expected::Places(operation, _) => {
@@ -159,7 +164,7 @@ fn check_places(
     places: &[Place],
 ) -> Result<(), Fault> {
     let (instruction, computed) = match (code, operation.sass) {
-        (Code::Sass, Sass::Tracked) => return Ok(()),
+        (Code::Sass, Sass::Hidden) => return Ok(()),
         (Code::Sass, Sass::Exact(instruction)) => (instruction, false),
         (Code::Sass, Sass::Computed(instruction)) => (instruction, true),
         _ => (operation.ptx, false),

@@ -5,13 +5,26 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
+use cuda_ptx_host::build::{self, Arch, KernelCrate};
 use cuda_ptx_host::inspect::{ptx, sass};
 use cuda_ptx_host::link::convergence;
 use cuda_ptx_host::toolchain;
 
 /// One build at a time: they share cargo's target folder.
 static BUILDING: Mutex<()> = Mutex::new(());
+
+/// The corpus for an architecture: with tensor memory, only the kernels on that.
+fn corpus(arch: Arch) -> KernelCrate {
+    let kernels = KernelCrate::new(manifest(), arch);
+    match feature(arch) {
+        Some(feature) => kernels.feature(feature),
+        None => kernels,
+    }
+}
+
+fn feature(arch: Arch) -> Option<&'static str> {
+    (arch.number >= 100).then_some("sm_100a")
+}
 
 fn manifest() -> PathBuf {
     toolchain::workspace_root().join("ptx/corpus/Cargo.toml")
@@ -21,7 +34,7 @@ fn manifest() -> PathBuf {
 pub fn linked(arch: Arch, level: char) -> Result<(ptx::Module, Vec<sass::Function>)> {
     let folder = tempfile::tempdir()?;
     let (ptx, cubin) = (folder.path().join("ptx"), folder.path().join("cubin"));
-    let kernels = KernelCrate::new(manifest(), arch)
+    let kernels = corpus(arch)
         .linker(env!("CARGO_BIN_EXE_cuda-ptx-link"))
         .opt_level(level)
         .profile(if level == '0' { "dev" } else { "release" });
@@ -35,13 +48,13 @@ pub fn linked(arch: Arch, level: char) -> Result<(ptx::Module, Vec<sass::Functio
 }
 
 /// Through the link stage, which does not mark what is convergent.
-pub fn unmarked(arch: Arch) -> Result<ptx::Module> {
+pub fn unmarked() -> Result<ptx::Module> {
     let folder = tempfile::tempdir()?;
     let ptx = folder.path().join("corpus.ptx");
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command
-        .args(["build", "--arch", &arch.to_string(), "--manifest-path"])
+        .args(["build", "--arch", "sm_90a", "--manifest-path"])
         .arg(manifest())
         .arg("--out")
         .arg(&ptx)
@@ -55,18 +68,9 @@ pub fn plain(arch: Arch, level: char) -> Result<ptx::Module> {
     let tools = toolchain::device()?;
     let folder = tempfile::tempdir()?;
     let ptx = folder.path().join("corpus.ptx");
-    let target_dir = toolchain::target_dir().join("device").join("plain-rustc");
-    let isa = Isa::RUSTC_NEWEST.max(arch.first_isa());
-    let mut flags = vec![
-        // Only so that the crate compiles.
-        "--cfg=cuda_ptx_link".to_owned(),
-        format!("-Ctarget-cpu={arch}"),
-        format!("-Ctarget-feature=+ptx{}", isa.number()),
-    ];
-    flags.extend(
-        isa.and_older()
-            .map(|isa| format!("--cfg=cuda_ptx_isa=\"{}\"", isa.number())),
-    );
+    let target_dir = toolchain::target_dir()
+        .join("device")
+        .join(format!("{arch}-plain-rustc"));
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(&tools.cargo);
     command
@@ -83,12 +87,16 @@ pub fn plain(arch: Arch, level: char) -> Result<ptx::Module> {
         .arg("--target-dir")
         .arg(&target_dir)
         .env("RUSTC", &tools.rustc)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            corpus(arch).target_flags().join("\x1f"),
+        )
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTUP_TOOLCHAIN");
     if tools.bootstrap {
         command.env("RUSTC_BOOTSTRAP", "1");
     }
+    command.args(feature(arch).map(|feature| format!("--features={feature}")));
     command
         .args(["--", "-Ccodegen-units=1"])
         .arg(format!("-Copt-level={level}"))

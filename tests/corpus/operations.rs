@@ -3,7 +3,7 @@
 /// An operation that must stay where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The function in `ptx/corpus/src/operations.rs`.
+    /// The function in `ptx/corpus/src/*/operations.rs`.
     pub name: &'static str,
     /// What its PTX instruction starts with.
     pub ptx: &'static str,
@@ -19,9 +19,8 @@ pub enum Sass {
     /// As `Exact`, but ptxas knows what the instruction computes: it may drop one whose result is not
     /// used and make one of two that a converged warp executes.
     Computed(&'static str),
-    /// No instruction of its own: ptxas tracks which threads are converged, and synchronises them
-    /// only where they may not be.
-    Tracked,
+    /// Nothing whose places can be told from the machine code.
+    Hidden,
 }
 
 const fn operation(name: &'static str, ptx: &'static str, sass: Sass) -> Operation {
@@ -29,35 +28,76 @@ const fn operation(name: &'static str, ptx: &'static str, sass: Sass) -> Operati
 }
 
 /// Those of sm_90a.
-pub const SM_90A: [Operation; 7] = [
-    operation("bar_sync", "bar.sync", Sass::Exact("BAR.SYNC")),
-    operation("barrier_sync", "barrier.sync", Sass::Exact("BAR.SYNC")),
-    operation("syncthreads", "bar.sync", Sass::Exact("BAR.SYNC")),
-    operation("bar_warp_sync", "bar.warp.sync", Sass::Tracked),
-    operation("elect", "elect.sync", Sass::Computed("ELECT")),
-    operation(
-        "cluster_arrive",
-        "barrier.cluster.arrive",
-        Sass::Exact("UCGABAR_ARV"),
-    ),
-    operation(
-        "cluster_wait",
-        "barrier.cluster.wait",
-        Sass::Exact("UCGABAR_WAIT"),
-    ),
-];
+pub const SM_90A: [Operation; 13] = {
+    use Sass::{Computed, Exact, Hidden};
+    [
+        operation("bar_sync", "bar.sync", Exact("BAR.SYNC")),
+        operation("barrier_sync", "barrier.sync", Exact("BAR.SYNC")),
+        operation("syncthreads", "bar.sync", Exact("BAR.SYNC")),
+        // ptxas tracks which threads are converged, and synchronises them only where they may not be.
+        operation("bar_warp_sync", "bar.warp.sync", Hidden),
+        operation("elect", "elect.sync", Computed("ELECT")),
+        operation("shfl", "shfl.sync", Computed("SHFL")),
+        // A loop that tries until there are enough registers.
+        operation("setmaxnreg_inc", "setmaxnreg.inc", Hidden),
+        operation("setmaxnreg_dec", "setmaxnreg.dec", Exact("USETMAXREG")),
+        operation("ldmatrix", "ldmatrix.sync", Computed("LDSM")),
+        operation("stmatrix", "stmatrix.sync", Exact("STSM")),
+        operation(
+            "tensormap",
+            "tensormap.cp_fenceproxy",
+            Exact("ATOMG.E.EXCH"),
+        ),
+        operation(
+            "cluster_arrive",
+            "barrier.cluster.arrive",
+            Exact("UCGABAR_ARV"),
+        ),
+        operation(
+            "cluster_wait",
+            "barrier.cluster.wait",
+            Exact("UCGABAR_WAIT"),
+        ),
+    ]
+};
+
+/// Those of sm_100a, on tensor memory.
+pub const SM_100A: [Operation; 7] = {
+    use Sass::{Computed, Exact, Hidden};
+    [
+        // A loop that tries until there are enough columns.
+        operation("tcgen05_alloc", "tcgen05.alloc", Hidden),
+        operation("tcgen05_dealloc", "tcgen05.dealloc", Exact("UTCATOMSWS")),
+        operation(
+            "tcgen05_relinquish",
+            "tcgen05.relinquish_alloc_permit",
+            Exact("UVIRTCOUNT.DEALLOC"),
+        ),
+        operation("tcgen05_ld", "tcgen05.ld", Computed("LDTM")),
+        operation("tcgen05_st", "tcgen05.st", Exact("STTM")),
+        operation("tcgen05_wait_ld", "tcgen05.wait::ld", Hidden),
+        operation("tcgen05_wait_st", "tcgen05.wait::st", Hidden),
+    ]
+};
 
 /// The machine instruction of what an `order:` line names; `None` where there is none that stands
 /// for it alone.
 pub fn sass_of(ptx: &str) -> Option<&'static str> {
     Some(match ptx {
-        "st.shared" => "STS",
-        "ld.shared" => "LDS",
+        "st.shared" => "STS ",
+        "ld.shared" => "LDS ",
         "st.global" => "STG",
         "ld.global" => "LDG.E ",
         "ld.acquire" => "LDG.E.STRONG",
         "bar.sync" => "BAR.SYNC",
-        "bar.warp.sync" | "call" => return None,
+        "bar.warp.sync" | "call" | "tensormap.cp_fenceproxy" => return None,
+        "ldmatrix" => "LDSM",
+        "stmatrix" => "STSM",
+        "popc" => "POPC",
+        "tcgen05.ld" => "LDTM",
+        "tcgen05.st" => "STTM",
+        "tcgen05.alloc" | "tcgen05.dealloc" => return None,
+        "tcgen05.relinquish_alloc_permit" | "tcgen05.wait::ld" | "tcgen05.wait::st" => return None,
         "barrier.cluster.arrive" => "UCGABAR_ARV",
         "barrier.cluster.wait" => "UCGABAR_WAIT",
         "fence.proxy.async" => "FENCE.VIEW.ASYNC",

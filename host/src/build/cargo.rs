@@ -124,16 +124,24 @@ fn message_format() -> &'static str {
 
 /// The flags that every crate of the build gets, `core` included.
 fn rustflags(kernels: &KernelCrate) -> Vec<String> {
+    let mut flags = target_flags(kernels);
+    flags.extend([
+        // The link stage must see the code before any pass that may duplicate a barrier.
+        "-Cno-prepopulate-passes".to_owned(),
+        "-Zmir-enable-passes=-JumpThreading".to_owned(),
+    ]);
+    flags
+}
+
+/// Those of the flags that name the target, and what the build may use of it.
+pub fn target_flags(kernels: &KernelCrate) -> Vec<String> {
     let rustc_isa = kernels.isa.min(Isa::LLVM_NEWEST);
     let mut flags = vec![
         "--cfg=cuda_ptx_link".to_owned(),
         format!("-Ctarget-cpu={}", kernels.arch.llvm_cpu()),
         format!("-Ctarget-feature=+ptx{}", rustc_isa.number()),
-        // The link stage must see the code before any pass that may duplicate a barrier.
-        "-Cno-prepopulate-passes".to_owned(),
-        "-Zmir-enable-passes=-JumpThreading".to_owned(),
     ];
-    // What this build may use, also where rustc has no target feature for it.
+    // Also where rustc has no target feature for it.
     flags.extend(
         crate::spec::included_architectures(&kernels.arch.to_string())
             .iter()

@@ -89,6 +89,13 @@ impl KernelCrate {
         self
     }
 
+    /// rustc's flags that name the target and what the build may use of it; a build that passes
+    /// only these bypasses the link stage.
+    #[must_use]
+    pub fn target_flags(&self) -> Vec<String> {
+        cargo::target_flags(self)
+    }
+
     /// Builds the crate and returns where its PTX lies.
     ///
     /// # Errors

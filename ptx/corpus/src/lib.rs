@@ -2,16 +2,21 @@
 //! where they are.
 //!
 //! [`shapes`] puts each convergent operation into each shape of control flow that an optimiser likes
-//! to change. [`order`] holds accesses to memory around the operations that order them.
+//! to change. The modules `order` hold accesses to memory around the operations that order them.
 //!
-//! The comment `expect:` in front of a kernel says what must be left of it at every optimisation
-//! level, in PTX and in SASS; `tests/corpus.rs` reads it there:
+//! A comment in front of a kernel says what must be left of it at every optimisation level, in PTX
+//! and in SASS; `tests/corpus` reads it there. `expect:` lists the instances of the operation:
 //!
-//! | word | one instance of the operation, and |
+//! | word | what holds of this instance |
 //! |---|---|
 //! | `always` | every thread that reaches the end executes it exactly once |
 //! | `arm` | only some paths through the kernel execute it, at most once |
+//! | `either` | every path executes exactly one of these instances |
 //! | `loop` | it is executed again and again |
+//! | `uniform loop` | so too, and ptxas knows that all threads do so equally often, and may unroll |
+//!
+//! `order:` lists all instances of some instructions, each of which comes before the next on every
+//! path. One with a `?` may be skipped, but does not come later; one `in loop` repeats.
 
 #![no_std]
 #![feature(macro_metavar_expr_concat)]
@@ -20,18 +25,13 @@
     feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)
 )]
 
-pub mod operations;
-pub mod order;
 #[macro_use]
 pub mod shapes;
 pub mod thread;
 
-shapes!(bar_sync);
-shapes!(barrier_sync);
-shapes!(syncthreads);
-shapes!(bar_warp_sync);
-shapes!(elect);
-shapes!(cluster_arrive #[cluster_dim(2, 1, 1)]);
-shapes!(cluster_wait #[cluster_dim(2, 1, 1)]);
+#[cfg(feature = "sm_100a")]
+pub mod sm_100a;
+#[cfg(not(feature = "sm_100a"))]
+pub mod sm_90a;
 
 cuda_ptx::panic_trap!();

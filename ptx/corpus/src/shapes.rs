@@ -29,7 +29,7 @@ pub unsafe fn repeat(n: u32, mut x: u32, operation: impl Fn(u32) -> u32) -> u32 
 macro_rules! shapes {
     ($op:ident $(#[$($attribute:tt)*])*) => {
         const _: () = {
-            use crate::operations::$op as op;
+            use self::operations::$op as op;
             use crate::shapes::{between, repeat};
             use crate::thread::Thread;
 

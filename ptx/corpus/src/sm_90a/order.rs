@@ -40,6 +40,11 @@ unsafe fn bar_sync() {
     asm!("bar.sync 0;", options(nostack));
 }
 
+#[inline(always)]
+unsafe fn bar_warp_sync() {
+    asm!("bar.warp.sync -1;", options(nostack));
+}
+
 /// A function that stays one. The barrier is an LLVM intrinsic, of which an analysis may think that
 /// it writes no variable.
 #[inline(never)]
@@ -101,7 +106,7 @@ kernel! {
         if elect_sync(u32::MAX) {
             *first = x;
         }
-        asm!("bar.warp.sync -1;", options(nostack));
+        bar_warp_sync();
         thread.set(*first);
     }
 
@@ -248,6 +253,30 @@ kernel! {
         barrier_cluster_arrive();
         barrier_cluster_wait();
         thread.set(*others());
+    }
+
+    /// What the threads stored is loaded as a matrix, and stored as one, and loaded.
+    // order: st.shared < bar.warp.sync < ldmatrix < bar.warp.sync < stmatrix < bar.warp.sync < ld.shared
+    pub fn order_matrix(data: *mut u32, notes: *mut u32, _n: u32) {
+        let thread = Thread::new(data, notes);
+        let row = tile(4 * get_sreg_laneid()).cast::<u16>();
+        let mut fragment = [0];
+        *own() = thread.get();
+        bar_warp_sync();
+        ldmatrix_m8n8(space_shared, &mut fragment, row);
+        bar_warp_sync();
+        stmatrix_m8n8(row, [fragment[0].wrapping_add(1)]);
+        bar_warp_sync();
+        thread.set(*own());
+    }
+
+    /// The map is complete before it is published.
+    // order: st.shared < bar.warp.sync < tensormap.cp_fenceproxy
+    pub fn order_tensormap(data: *mut u32, notes: *mut u32, n: u32) {
+        let _ = data;
+        *own() = n;
+        bar_warp_sync();
+        tensormap_cp_fenceproxy(sem_release, scope_gpu, notes, tile(0), n32::<128>);
     }
 
     /// A measurement starts before and ends behind what it measures.
