@@ -256,132 +256,78 @@ pub trait RedAsync<T: Value>: Sealed {
     unsafe fn issue(self, dest: *mut T, value: T, remote_bar: *mut u64);
 }
 
-impl RedAsync<u32> for op_inc
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl RedAsync<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl RedAsync<u32> for op_dec
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.dec.u32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_inc: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [{dest}], {value}, [{remote_bar}];"
+    op_dec: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.dec.u32 [{dest}], {value}, [{remote_bar}];"
+    op_min: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.min.u32 [{dest}], {value}, [{remote_bar}];"
+    op_max: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u32 [{dest}], {value}, [{remote_bar}];"
+    op_add: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [{dest}], {value}, [{remote_bar}];"
+    op_and_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];"
+    op_or_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];"
+    op_xor_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];"
 }
 
-impl RedAsync<u32> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.min.u32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl RedAsync<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl RedAsync<i32> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.min.s32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<u32> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<i32> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.s32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<u32> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<i32> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.s32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.min.s32 [{dest}], {value}, [{remote_bar}];"
+    op_max: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.s32 [{dest}], {value}, [{remote_bar}];"
+    op_add: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.s32 [{dest}], {value}, [{remote_bar}];"
+    op_and_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];"
+    op_or_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];"
+    op_xor_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];"
 }
 
 impl RedAsync<u64> for op_add
@@ -400,148 +346,33 @@ where
     }
 }
 
-impl RedAsync<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl RedAsync<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl RedAsync<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl RedAsync<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.and.b32 [{dest}], {value}, [{remote_bar}];"
+    op_or_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [{dest}], {value}, [{remote_bar}];"
+    op_xor_op: ptx_81 sm_90
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.b32 [{dest}], {value}, [{remote_bar}];"
 }
 
 impl RedAsync<i64> for op_add

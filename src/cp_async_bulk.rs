@@ -248,174 +248,48 @@ pub trait CpAsyncBulkReportMechanismBar: Sealed {
     unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64);
 }
 
-impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkReportMechanismBar for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                        src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_shared, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_cluster, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_cluster, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_cluster, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_cluster, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkReportMechanismBar for (space_cluster, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    (space_shared, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_shared, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_shared, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_shared, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_shared, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_cluster, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_cluster, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_cluster, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_cluster, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    (space_cluster, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}];"
 }
 
 /// Starts a copy of `size` bytes.
@@ -651,129 +525,46 @@ pub trait CpAsyncBulkMulticast32bReportMechanism: Sealed {
     );
 }
 
-impl CpAsyncBulkMulticast32bReportMechanism for mbarrier_report_valid_per_16bytes_80000000
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkMulticast32bReportMechanism for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                src_mem: *const (),
+                size: u32,
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                        src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkMulticast32bReportMechanism for mbarrier_report_valid_per_16bytes_8000
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkMulticast32bReportMechanism for mbarrier_report_valid_per_16bytes_80
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkMulticast32bReportMechanism for mbarrier_report_valid_per_16bytes_8
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkMulticast32bReportMechanism for mbarrier_report_valid_per_element_ff
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    mbarrier_report_valid_per_16bytes_80000000: ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};"
+    mbarrier_report_valid_per_16bytes_8000: ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};"
+    mbarrier_report_valid_per_16bytes_80: ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};"
+    mbarrier_report_valid_per_16bytes_8: ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};"
+    mbarrier_report_valid_per_element_ff: ptx_94 sm_107f
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};"
 }
 
 /// Starts a prefetch of `size` bytes of global memory into the L2 cache.

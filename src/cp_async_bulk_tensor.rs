@@ -274,6 +274,29 @@ where
     }
 }
 
+impl CpAsyncBulkTensorBar<1> for space_shared
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(
+        self,
+        dst_mem: *mut (),
+        tensor_map: *const (),
+        tensor_coords: [i32; 1],
+        bar: *mut u64,
+    ) {
+        unsafe {
+            asm!(
+                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
+                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                options(nostack),
+            );
+        }
+    }
+}
+
 impl CpAsyncBulkTensorBar<2> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
@@ -298,6 +321,30 @@ where
     }
 }
 
+impl CpAsyncBulkTensorBar<2> for space_shared
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(
+        self,
+        dst_mem: *mut (),
+        tensor_map: *const (),
+        tensor_coords: [i32; 2],
+        bar: *mut u64,
+    ) {
+        unsafe {
+            asm!(
+                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                tensor_coords0 = in(reg32) tensor_coords[0],
+                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                options(nostack),
+            );
+        }
+    }
+}
+
 impl CpAsyncBulkTensorBar<3> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
@@ -313,6 +360,31 @@ where
         unsafe {
             asm!(
                 "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                tensor_coords0 = in(reg32) tensor_coords[0],
+                tensor_coords1 = in(reg32) tensor_coords[1],
+                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl CpAsyncBulkTensorBar<3> for space_shared
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(
+        self,
+        dst_mem: *mut (),
+        tensor_map: *const (),
+        tensor_coords: [i32; 3],
+        bar: *mut u64,
+    ) {
+        unsafe {
+            asm!(
+                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
                 dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
                 tensor_coords0 = in(reg32) tensor_coords[0],
                 tensor_coords1 = in(reg32) tensor_coords[1],
@@ -349,6 +421,32 @@ where
     }
 }
 
+impl CpAsyncBulkTensorBar<4> for space_shared
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_90>,
+{
+    #[inline(always)]
+    unsafe fn issue(
+        self,
+        dst_mem: *mut (),
+        tensor_map: *const (),
+        tensor_coords: [i32; 4],
+        bar: *mut u64,
+    ) {
+        unsafe {
+            asm!(
+                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                tensor_coords0 = in(reg32) tensor_coords[0],
+                tensor_coords1 = in(reg32) tensor_coords[1],
+                tensor_coords2 = in(reg32) tensor_coords[2],
+                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                options(nostack),
+            );
+        }
+    }
+}
+
 impl CpAsyncBulkTensorBar<5> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
@@ -370,104 +468,6 @@ where
                 tensor_coords2 = in(reg32) tensor_coords[2],
                 tensor_coords3 = in(reg32) tensor_coords[3],
                 tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorBar<1> for space_shared
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorBar<2> for space_shared
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorBar<3> for space_shared
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorBar<4> for space_shared
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
                 options(nostack),
             );
         }
@@ -1066,1554 +1066,284 @@ pub trait CpAsyncBulkTensorCtaGroupReportMechanismBar<const N: usize>: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -3017,1564 +1747,289 @@ pub trait CpAsyncBulkTensorMulticast32b<const N: usize>: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32b<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32b<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32b<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32b<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32b<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<1> for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<2> for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<3> for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<4> for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32b<5> for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -4883,1684 +2338,294 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<const N: usize>: S
     );
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<1>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<2>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<3>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<4>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<5>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -6865,340 +2930,62 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar: Sealed 
     );
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 1],
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}];"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -7301,1852 +3088,282 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideU
     );
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
+            for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 2],
+                lower_stride: [u32; 1],
+                upper_stride: u16,
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
+            for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 3],
+                lower_stride: [u32; 2],
+                upper_stride: u16,
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
+            for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 4],
+                lower_stride: [u32; 3],
+                upper_stride: u16,
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];"
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
+            for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 5],
+                lower_stride: [u32; 4],
+                upper_stride: u16,
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        tensor_size4 = in(reg16) tensor_size[4],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        lower_stride3 = in(reg32) lower_stride[3],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -9233,1724 +3450,299 @@ pub trait CpAsyncBulkTensorMulticast32bOverride<const N: usize>: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverride<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverride<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverride<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverride<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverride<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<1> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<1>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<2>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<3>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<4>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5> for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5> for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5> for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5> for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverride<5>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -11040,350 +3832,63 @@ pub trait CpAsyncBulkTensorMulticast32bOverrideTensorSize: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverrideTensorSize for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 1],
+                tensor_coords: [i32; 1],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSize
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of a box of a tensor.
@@ -11491,1900 +3996,282 @@ pub trait CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<
     );
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 2],
+                lower_stride: [u32; 1],
+                upper_stride: u16,
+                tensor_coords: [i32; 2],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 3],
+                lower_stride: [u32; 2],
+                upper_stride: u16,
+                tensor_coords: [i32; 3],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 4],
+                lower_stride: [u32; 3],
+                upper_stride: u16,
+                tensor_coords: [i32; 4],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};"
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 5],
+                lower_stride: [u32; 4],
+                upper_stride: u16,
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        tensor_size4 = in(reg16) tensor_size[4],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        lower_stride3 = in(reg32) lower_stride[3],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<2, 1>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<3, 2>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<4, 3>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<5, 4>
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::1.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::disabled.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80000000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8000.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::80.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_16bytes::8.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster::32b.mbarrier::report::validity::per_element::ff.override::global_address.override::global_dim_stride [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of four rows of a tensor of two dimensions to shared memory.
@@ -13784,338 +4671,62 @@ pub trait CpAsyncBulkTensorTileGather4CtaGroupReportMechanism: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4CtaGroupReportMechanism
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
 }
 
 /// Starts a copy of four rows of a tensor of two dimensions to shared memory.
@@ -14189,348 +4800,63 @@ pub trait CpAsyncBulkTensorTileGather4Multicast32b: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorTileGather4Multicast32b for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorTileGather4Multicast32b for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32b
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::disabled [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80000000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8000 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_element::ff [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of four rows of a tensor of two dimensions to shared memory.
@@ -14603,354 +4929,64 @@ pub trait CpAsyncBulkTensorTileGather4Override: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorTileGather4Override for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorTileGather4Override
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Override for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];"
 }
 
 /// Starts a copy of four rows of a tensor of two dimensions to shared memory.
@@ -15034,374 +5070,65 @@ pub trait CpAsyncBulkTensorTileGather4Multicast32bOverride: Sealed {
     );
 }
 
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride for (cta_group_1, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpAsyncBulkTensorTileGather4Multicast32bOverride for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_mem: *mut (),
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 5],
+                bar: *mut u64,
+                cta_mask: u32,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                        global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                        cta_mask = in(reg32) cta_mask, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_1, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_1, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride for (cta_group_2, mbarrier_report_disabled)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80000000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8000)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_80)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_2, mbarrier_report_valid_per_16bytes_8)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
-}
-
-impl CpAsyncBulkTensorTileGather4Multicast32bOverride
-    for (cta_group_2, mbarrier_report_valid_per_element_ff)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u32,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
-        }
-    }
+forms! {
+    (cta_group_1, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_1, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::1.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_disabled): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::disabled.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80000000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80000000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8000): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8000.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_80): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::80.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_16bytes_8): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_16bytes::8.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
+    (cta_group_2, mbarrier_report_valid_per_element_ff): ptx_94 sm_107f
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster::32b.cta_group::2.mbarrier::report::validity::per_element::ff.override::global_address [{dst_mem}], [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};"
 }
 
 /// Starts a copy of four rows from shared memory to a tensor of two dimensions.

@@ -97,684 +97,276 @@ pub trait CpReduceAsyncBulk<T: Value>: Sealed {
     unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32);
 }
 
-impl CpReduceAsyncBulk<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.u32 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [{dst_mem}], [{src_mem}], {size};"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.inc.u32 [{dst_mem}], [{src_mem}], {size};"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.dec.u32 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.s32 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.u64 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u64 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.s64 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.and.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f64 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f16 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.f16 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [{dst_mem}], [{src_mem}], {size};"
 }
 
-impl CpReduceAsyncBulk<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulk<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulk<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.b64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u32> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.u32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i32> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u64> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.u64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i64> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f16> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.bf16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u32> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i32> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.s32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u64> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i64> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.s64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f16> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.f16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.bf16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u32> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i32> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u64> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f32> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f64> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u32> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.inc.u32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<u32> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.dec.u32 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<f16> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulk<i64> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [{dst_mem}], [{src_mem}], {size};",
-                dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.bf16 [{dst_mem}], [{src_mem}], {size};"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.max.bf16 [{dst_mem}], [{src_mem}], {size};"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [{dst_mem}], [{src_mem}], {size};"
 }
 
 /// Starts a reduction of `size` bytes of values in shared memory into those at `dst_mem`.
@@ -827,293 +419,110 @@ pub trait CpReduceAsyncBulkBar<T: Value>: Sealed {
     unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32, bar: *mut u64);
 }
 
-impl CpReduceAsyncBulkBar<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkBar<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkBar<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.dec.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl CpReduceAsyncBulkBar<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkBar<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkBar<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl CpReduceAsyncBulkBar<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkBar<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkBar<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<i32> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<i32> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<i32> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkBar<u32> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.dec.u32 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.and.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.or.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.xor.b32 [{dst_mem}], [{src_mem}], {size}, [{bar}];"
 }
 
 impl CpReduceAsyncBulkBar<u64> for op_add
@@ -1196,724 +605,209 @@ pub trait CpReduceAsyncBulkTensor<const N: usize>: Sealed {
     unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; N], src_mem: *const ());
 }
 
-impl CpReduceAsyncBulkTensor<1> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensor<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensor<2> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensor<3> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensor<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensor<4> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensor<5> for op_add
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensor<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensor<1> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensor<2> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensor<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensor<3> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensor<4> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensor<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensor<5> for op_min
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_max
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_inc
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_dec
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_and_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_or_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<1> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<2> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<3> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<4> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensor<5> for op_xor_op
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_min: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_max: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_inc: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_dec: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_and_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_or_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_xor_op: ptx_80 sm_90
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
 }
 
 /// Starts a reduction of a box in shared memory into a tensor in global memory.
@@ -1977,1004 +871,244 @@ pub trait CpReduceAsyncBulkTensorOverride<const N: usize>: Sealed {
     );
 }
 
-impl CpReduceAsyncBulkTensorOverride<1> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverride<1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 1],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverride<2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverride<3> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverride<2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 2],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverride<4> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverride<5> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverride<3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 3],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverride<1> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverride<2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverride<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 4],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverride<3> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverride<4> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverride<5> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_coords: [i32; 5],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverride<5> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<1> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<2> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<3> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<4> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverride<5> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.override::global_address.bulk_group [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
 }
 
 /// Starts a reduction of a box in shared memory into a tensor in global memory.
@@ -3041,204 +1175,52 @@ pub trait CpReduceAsyncBulkTensorOverrideTensorSize: Sealed {
     );
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverrideTensorSize for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 1],
+                tensor_coords: [i32; 1],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSize for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 1],
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.inc.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.dec.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.and.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.or.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.override::global_address.override::global_dim.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}}}, {{{tensor_coords0}}}], [{src_mem}];"
 }
 
 /// Starts a reduction of a box in shared memory into a tensor in global memory.
@@ -3327,1138 +1309,236 @@ pub trait CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<
     );
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 2],
+                lower_stride: [u32; 1],
+                upper_stride: u16,
+                tensor_coords: [i32; 2],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 3],
+                lower_stride: [u32; 2],
+                upper_stride: u16,
+                tensor_coords: [i32; 3],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 4],
+                lower_stride: [u32; 3],
+                upper_stride: u16,
+                tensor_coords: [i32; 4],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];"
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                tensor_map: *const (),
+                global_address: *const (),
+                tensor_size: [u16; 5],
+                lower_stride: [u32; 4],
+                upper_stride: u16,
+                tensor_coords: [i32; 5],
+                src_mem: *const (),
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                        tensor_size0 = in(reg16) tensor_size[0],
+                        tensor_size1 = in(reg16) tensor_size[1],
+                        tensor_size2 = in(reg16) tensor_size[2],
+                        tensor_size3 = in(reg16) tensor_size[3],
+                        tensor_size4 = in(reg16) tensor_size[4],
+                        lower_stride0 = in(reg32) lower_stride[0],
+                        lower_stride1 = in(reg32) lower_stride[1],
+                        lower_stride2 = in(reg32) lower_stride[2],
+                        lower_stride3 = in(reg32) lower_stride[3],
+                        upper_stride = in(reg16) upper_stride,
+                        tensor_coords0 = in(reg32) tensor_coords[0],
+                        tensor_coords1 = in(reg32) tensor_coords[1],
+                        tensor_coords2 = in(reg32) tensor_coords[2],
+                        tensor_coords3 = in(reg32) tensor_coords[3],
+                        tensor_coords4 = in(reg32) tensor_coords[4],
+                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_inc
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_dec
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.4d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
-}
-
-impl CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_add: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_min: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_max: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_inc: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.inc.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_dec: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.dec.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_and_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.and.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_or_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.or.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
+    op_xor_op: ptx_94 sm_107f
+        "cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.tile.override::global_address.override::global_dim_stride.bulk_group [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];"
 }

@@ -6023,868 +6023,324 @@ pub trait FabricTryRed<T: Value>: Sealed {
     );
 }
 
-impl FabricTryRed<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const u32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const i32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const i64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRed<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRed<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const bf16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRed<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<i32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<i64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<i32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<i64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<u64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRed<f64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
 /// Starts a reduction of `size` bytes of values in shared memory into those at a remote
@@ -6947,868 +6403,324 @@ pub trait FabricTryRedMultimem<T: Value>: Sealed {
     );
 }
 
-impl FabricTryRedMultimem<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const u32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const i32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const i64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const f16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimem<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimem<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                src_mem: *const bf16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimem<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<i32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<i64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<i32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<i64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<u64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimem<f64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}], [{src_mem}], {size}, [{bar}];"
 }
 
 /// Starts a reduction of `size` bytes of values in shared memory into those at a remote
@@ -7874,940 +6786,340 @@ pub trait FabricTryRedCounted<T: Value>: Sealed {
     );
 }
 
-impl FabricTryRedCounted<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const u32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const i32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const i64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedCounted<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedCounted<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const bf16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedCounted<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<i32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<i64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<i32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<i64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<u64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedCounted<f64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
 /// Starts a reduction of `size` bytes of values in shared memory into those at a remote
@@ -8873,940 +7185,340 @@ pub trait FabricTryRedMultimemCounted<T: Value>: Sealed {
     );
 }
 
-impl FabricTryRedMultimemCounted<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const u32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const i32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f32,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const i64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_xor_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_or_op: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const f16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
-impl FabricTryRedMultimemCounted<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryRedMultimemCounted<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                dst_counter_off: u64,
+                src_mem: *const bf16,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        dst_counter_off = in(reg64) dst_counter_off,
+                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryRedMultimemCounted<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<i32> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<i64> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<i32> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<i64> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const i64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.s64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<u64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const bf16,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f32> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f32,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryRedMultimemCounted<f64> for op_add
-where
-    for<'a> Target: Has<ptx_93> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        src_mem: *const f64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.min.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_max: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.max.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
+    op_add: ptx_93 sm_100
+        "fabric.try_red.async.multimem.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.relaxed.sys.add.bf16 [{dst_le_id}, {dst_data_off}, {dst_counter_off}], [{src_mem}], {size}, [{bar}];"
 }
 
 /// Starts a load of `size` bytes from a multicast location to shared memory, which reduces the
@@ -9860,844 +7572,322 @@ pub trait FabricTryPullred<T: Value>: Sealed {
     unsafe fn issue(self, dst: *mut T, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64);
 }
 
-impl FabricTryPullred<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut u32,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_add: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut i32,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.s32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.s32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut f32,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_add: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.f32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut u64,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_add: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut i64,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.s64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.s64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut f64,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.and.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.xor.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<f16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut f16,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_add: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
-impl FabricTryPullred<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryPullred<bf16> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst: *mut bf16,
+                src_le_id: u32,
+                src_data_off: u64,
+                size: u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryPullred<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.or.b64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u32> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<i32> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.s32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u64> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<i64> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.s64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<f16> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<bf16> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut bf16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<i32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.s32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u64> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<i64> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut i64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.s64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<f16> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<bf16> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut bf16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.u32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<u64> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut u64,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.u64.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<f16> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<bf16> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut bf16,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryPullred<f32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst: *mut f32,
-        src_le_id: u32,
-        src_data_off: u64,
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.f32.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.min.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_max: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.max.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
+    op_add: ptx_94 sm_100
+        "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;"
 }
 
 /// Starts a load of `size` bytes from a multicast location to shared memory, which adds the
@@ -10845,604 +8035,272 @@ pub trait FabricTryAtom<T: Value>: Sealed {
     );
 }
 
-impl FabricTryAtom<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut u32,
+                smem_src: *const u32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut i32,
+                smem_src: *const i32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f32,
+                smem_src: *const f32,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut u64,
+                smem_src: *const u64,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut i64,
+                smem_src: *const i64,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f64,
+                smem_src: *const f64,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
 impl FabricTryAtom<[u64; 2]> for op_exch
@@ -11461,156 +8319,6 @@ where
         unsafe {
             asm!(
                 "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<i64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
                 dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
                 smem_dst = in(reg32) as_ptr_smem(smem_dst),
                 smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
@@ -11645,354 +8353,80 @@ where
     }
 }
 
-impl FabricTryAtom<u32> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<f16x2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f16x2,
+                smem_src: *const f16x2,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<u64> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
-impl FabricTryAtom<f16x2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtom<bf16x2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut bf16x2,
+                smem_src: *const bf16x2,
+                bar: *mut u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtom<bf16x2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u64> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f16x2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<bf16x2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<u64> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f16x2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<bf16x2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtom<f64> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.min.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.max.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.add.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];"
 }
 
 /// Starts an atomic operation with a value in shared memory at a remote endpoint, which writes
@@ -12068,628 +8502,278 @@ pub trait FabricTryAtomL2CacheHint<T: Value>: Sealed {
     );
 }
 
-impl FabricTryAtomL2CacheHint<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut u32,
+                smem_src: *const u32,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut i32,
+                smem_src: *const i32,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f32,
+                smem_src: *const f32,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut u64,
+                smem_src: *const u64,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut i64,
+                smem_src: *const i64,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f64,
+                smem_src: *const f64,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f32> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f64> for op_exch
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_and_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.and.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_xor_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.xor.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_or_op: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.or.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_exch: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_cas: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
 impl FabricTryAtomL2CacheHint<[u64; 2]> for op_exch
@@ -12709,162 +8793,6 @@ where
         unsafe {
             asm!(
                 "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i32,
-        smem_src: *const i32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f32> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<i64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut i64,
-        smem_src: *const i64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f64> for op_cas
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
                 dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
                 smem_dst = in(reg32) as_ptr_smem(smem_dst),
                 smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
@@ -12900,366 +8828,80 @@ where
     }
 }
 
-impl FabricTryAtomL2CacheHint<u32> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<f16x2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut f16x2,
+                smem_src: *const f16x2,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<u64> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }
 
-impl FabricTryAtomL2CacheHint<f16x2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FabricTryAtomL2CacheHint<bf16x2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                dst_le_id: u32,
+                dst_data_off: u64,
+                smem_dst: *mut bf16x2,
+                smem_src: *const bf16x2,
+                bar: *mut u64,
+                cache_policy: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                        cache_policy = in(reg64) cache_policy, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FabricTryAtomL2CacheHint<bf16x2> for op_min
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u64> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f16x2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<bf16x2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u32,
-        smem_src: *const u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.u32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<u64> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut u64,
-        smem_src: *const u64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.u64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f16x2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f16x2,
-        smem_src: *const f16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<bf16x2> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut bf16x2,
-        smem_src: *const bf16x2,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f32> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f32,
-        smem_src: *const f32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f32 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
-}
-
-impl FabricTryAtomL2CacheHint<f64> for op_add
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_100>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut f64,
-        smem_src: *const f64,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.f64 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
-        }
-    }
+forms! {
+    op_min: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.min.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_max: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.max.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
+    op_add: ptx_94 sm_100
+        "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.add.bf16x2 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};"
 }

@@ -75,178 +75,55 @@ pub trait Fence: Sealed {
     fn issue(self);
 }
 
-impl Fence for (sem_sc, scope_cta) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.sc.cta;", options(nostack),);
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Fence for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            fn issue(self) {
+                unsafe {
+                    asm!($ptx, options(nostack),);
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Fence for (sem_sc, scope_cluster)
-where
-    for<'a> Target: Has<ptx_78> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.sc.cluster;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_sc, scope_gpu) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.sc.gpu;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_sc, scope_sys) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.sc.sys;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acq_rel, scope_cta) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acq_rel.cta;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acq_rel, scope_cluster)
-where
-    for<'a> Target: Has<ptx_78> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acq_rel.cluster;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acq_rel, scope_gpu) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acq_rel.gpu;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acq_rel, scope_sys) {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acq_rel.sys;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acquire.cta;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acquire.cluster;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acquire, scope_gpu)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acquire.gpu;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_acquire, scope_sys)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.acquire.sys;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_release, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.release.cta;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_release, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.release.cluster;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_release, scope_gpu)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.release.gpu;", options(nostack),);
-        }
-    }
-}
-
-impl Fence for (sem_release, scope_sys)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.release.sys;", options(nostack),);
-        }
-    }
+forms! {
+    (sem_sc, scope_cta):
+        "fence.sc.cta;"
+    (sem_sc, scope_cluster): ptx_78 sm_90
+        "fence.sc.cluster;"
+    (sem_sc, scope_gpu):
+        "fence.sc.gpu;"
+    (sem_sc, scope_sys):
+        "fence.sc.sys;"
+    (sem_acq_rel, scope_cta):
+        "fence.acq_rel.cta;"
+    (sem_acq_rel, scope_cluster): ptx_78 sm_90
+        "fence.acq_rel.cluster;"
+    (sem_acq_rel, scope_gpu):
+        "fence.acq_rel.gpu;"
+    (sem_acq_rel, scope_sys):
+        "fence.acq_rel.sys;"
+    (sem_acquire, scope_cta): ptx_86 sm_90
+        "fence.acquire.cta;"
+    (sem_acquire, scope_cluster): ptx_86 sm_90
+        "fence.acquire.cluster;"
+    (sem_acquire, scope_gpu): ptx_86 sm_90
+        "fence.acquire.gpu;"
+    (sem_acquire, scope_sys): ptx_86 sm_90
+        "fence.acquire.sys;"
+    (sem_release, scope_cta): ptx_86 sm_90
+        "fence.release.cta;"
+    (sem_release, scope_cluster): ptx_86 sm_90
+        "fence.release.cluster;"
+    (sem_release, scope_gpu): ptx_86 sm_90
+        "fence.release.gpu;"
+    (sem_release, scope_sys): ptx_86 sm_90
+        "fence.release.sys;"
 }
 
 /// Releases, to the whole system, the reads of the executing thread made through aliases of the
@@ -339,40 +216,29 @@ pub trait FenceProxyAsyncSpace: Sealed {
     fn issue(self);
 }
 
-impl FenceProxyAsyncSpace for space_global
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.proxy.async.global;", options(nostack),);
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FenceProxyAsyncSpace for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            fn issue(self) {
+                unsafe {
+                    asm!($ptx, options(nostack),);
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FenceProxyAsyncSpace for space_cluster
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.proxy.async.shared::cluster;", options(nostack),);
-        }
-    }
-}
-
-impl FenceProxyAsyncSpace for space_shared
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.proxy.async.shared::cta;", options(nostack),);
-        }
-    }
+forms! {
+    space_global: ptx_80 sm_90
+        "fence.proxy.async.global;"
+    space_cluster: ptx_80 sm_90
+        "fence.proxy.async.shared::cluster;"
+    space_shared: ptx_80 sm_90
+        "fence.proxy.async.shared::cta;"
 }
 
 /// Orders the async and the generic proxy in one direction, for mbarrier and other synchronising
@@ -413,64 +279,31 @@ pub trait FenceProxyAsyncGenericSyncRestrict: Sealed {
     fn issue(self);
 }
 
-impl FenceProxyAsyncGenericSyncRestrict for (sem_acquire, space_cluster, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;",
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FenceProxyAsyncGenericSyncRestrict for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            fn issue(self) {
+                unsafe {
+                    asm!($ptx, options(nostack),);
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FenceProxyAsyncGenericSyncRestrict for (sem_release, space_shared, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyAsyncGenericSyncRestrict for (sem_release, space_cluster, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cta;",
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyAsyncGenericSyncRestrict for (sem_release, space_cluster, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster;",
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (sem_acquire, space_cluster, scope_cluster): ptx_86 sm_90
+        "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;"
+    (sem_release, space_shared, scope_cluster): ptx_86 sm_90
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"
+    (sem_release, space_cluster, scope_cta): ptx_94 sm_90
+        "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cta;"
+    (sem_release, space_cluster, scope_cluster): ptx_94 sm_90
+        "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster;"
 }
 
 /// Orders memory accesses as [`fence`] does, in one direction and for mbarrier and other
@@ -821,64 +654,31 @@ pub trait FenceProxyTensormapGeneric: Sealed {
     unsafe fn issue(self);
 }
 
-impl FenceProxyTensormapGeneric for scope_cta
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.release.cta;",
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FenceProxyTensormapGeneric for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self) {
+                unsafe {
+                    asm!($ptx, options(nostack),);
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FenceProxyTensormapGeneric for scope_cluster
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.release.cluster;",
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyTensormapGeneric for scope_gpu
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.release.gpu;",
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyTensormapGeneric for scope_sys
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.release.sys;",
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    scope_cta: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.release.cta;"
+    scope_cluster: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.release.cluster;"
+    scope_gpu: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.release.gpu;"
+    scope_sys: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.release.sys;"
 }
 
 /// Orders accesses through the generic proxy with accesses to a tensor map through the tensormap
@@ -924,66 +724,33 @@ pub trait FenceProxyTensormapGenericAddrSize: Sealed {
     unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>);
 }
 
-impl FenceProxyTensormapGenericAddrSize for scope_cta
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.acquire.cta [{addr}], {size};",
-                addr = in(reg64) addr, size = const SIZE, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl FenceProxyTensormapGenericAddrSize for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+                const { assert!(SIZE == 128, "`size` must be 128") };
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) addr, size = const SIZE, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl FenceProxyTensormapGenericAddrSize for scope_cluster
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.acquire.cluster [{addr}], {size};",
-                addr = in(reg64) addr, size = const SIZE, options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyTensormapGenericAddrSize for scope_gpu
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.acquire.gpu [{addr}], {size};",
-                addr = in(reg64) addr, size = const SIZE, options(nostack),
-            );
-        }
-    }
-}
-
-impl FenceProxyTensormapGenericAddrSize for scope_sys
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "fence.proxy.tensormap::generic.acquire.sys [{addr}], {size};",
-                addr = in(reg64) addr, size = const SIZE, options(nostack),
-            );
-        }
-    }
+forms! {
+    scope_cta: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.acquire.cta [{addr}], {size};"
+    scope_cluster: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.acquire.cluster [{addr}], {size};"
+    scope_gpu: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.acquire.gpu [{addr}], {size};"
+    scope_sys: ptx_83 sm_90
+        "fence.proxy.tensormap::generic.acquire.sys [{addr}], {size};"
 }

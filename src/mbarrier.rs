@@ -298,76 +298,37 @@ pub trait MbarrierArriveSemScopeSpace: Sealed {
     unsafe fn issue(self, addr: *mut u64) -> Self::Output;
 }
 
-impl MbarrierArriveSemScopeSpace for (sem_release, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierArriveSemScopeSpace for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            type Output = u64;
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64) -> u64 {
+                let state: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
+                    );
+                }
+                state
+            }
         }
-        state
-    }
+    )*};
 }
 
-impl MbarrierArriveSemScopeSpace for (sem_release, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveSemScopeSpace for (sem_relaxed, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveSemScopeSpace for (sem_relaxed, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}];",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
-        }
-        state
-    }
+forms! {
+    (sem_release, scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}];"
+    (sem_release, scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}];"
+    (sem_relaxed, scope_cta, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}];"
+    (sem_relaxed, scope_cluster, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}];"
 }
 
 impl MbarrierArriveSemScopeSpace for (sem_release, scope_cluster, space_cluster)
@@ -455,80 +416,38 @@ pub trait MbarrierArriveSemScopeSpaceCount: Sealed {
     unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output;
 }
 
-impl MbarrierArriveSemScopeSpaceCount for (sem_release, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierArriveSemScopeSpaceCount for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            type Output = u64;
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
+                let state: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                        count = in(reg32) count, options(nostack),
+                    );
+                }
+                state
+            }
         }
-        state
-    }
+    )*};
 }
 
-impl MbarrierArriveSemScopeSpaceCount for (sem_release, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveSemScopeSpaceCount for (sem_relaxed, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveSemScopeSpaceCount for (sem_relaxed, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
+forms! {
+    (sem_release, scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.release.cta.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_release, scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.release.cluster.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_relaxed, scope_cta, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_relaxed, scope_cluster, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};"
 }
 
 impl MbarrierArriveSemScopeSpaceCount for (sem_release, scope_cluster, space_cluster)
@@ -800,80 +719,38 @@ pub trait MbarrierArriveExpectTx: Sealed {
     unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output;
 }
 
-impl MbarrierArriveExpectTx for (sem_release, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierArriveExpectTx for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            type Output = u64;
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
+                let state: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                        tx_count = in(reg32) tx_count, options(nostack),
+                    );
+                }
+                state
+            }
         }
-        state
-    }
+    )*};
 }
 
-impl MbarrierArriveExpectTx for (sem_release, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveExpectTx for (sem_relaxed, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveExpectTx for (sem_relaxed, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
+forms! {
+    (sem_release, scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_release, scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.arrive.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_relaxed, scope_cta, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_relaxed, scope_cluster, space_shared): ptx_86 sm_90
+        "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};"
 }
 
 impl MbarrierArriveExpectTx for (sem_release, scope_cluster, space_cluster)
@@ -959,80 +836,38 @@ pub trait MbarrierArriveDrop: Sealed {
     unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output;
 }
 
-impl MbarrierArriveDrop for (sem_release, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.release.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierArriveDrop for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            type Output = u64;
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
+                let state: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                        count = in(reg32) count, options(nostack),
+                    );
+                }
+                state
+            }
         }
-        state
-    }
+    )*};
 }
 
-impl MbarrierArriveDrop for (sem_release, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.release.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveDrop for (sem_relaxed, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveDrop for (sem_relaxed, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                count = in(reg32) count, options(nostack),
-            );
-        }
-        state
-    }
+forms! {
+    (sem_release, scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.arrive_drop.release.cta.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_release, scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.arrive_drop.release.cluster.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_relaxed, scope_cta, space_shared): ptx_86 sm_90
+        "mbarrier.arrive_drop.relaxed.cta.shared::cta.b64 {state}, [{addr}], {count};"
+    (sem_relaxed, scope_cluster, space_shared): ptx_86 sm_90
+        "mbarrier.arrive_drop.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {count};"
 }
 
 impl MbarrierArriveDrop for (sem_release, scope_cluster, space_cluster)
@@ -1302,80 +1137,38 @@ pub trait MbarrierArriveDropExpectTx: Sealed {
     unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output;
 }
 
-impl MbarrierArriveDropExpectTx for (sem_release, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierArriveDropExpectTx for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            type Output = u64;
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
+                let state: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                        tx_count = in(reg32) tx_count, options(nostack),
+                    );
+                }
+                state
+            }
         }
-        state
-    }
+    )*};
 }
 
-impl MbarrierArriveDropExpectTx for (sem_release, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveDropExpectTx for (sem_relaxed, scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
-}
-
-impl MbarrierArriveDropExpectTx for (sem_relaxed, scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    type Output = u64;
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-        let state: u64;
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};",
-                state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                tx_count = in(reg32) tx_count, options(nostack),
-            );
-        }
-        state
-    }
+forms! {
+    (sem_release, scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_release, scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_relaxed, scope_cta, space_shared): ptx_86 sm_90
+        "mbarrier.arrive_drop.expect_tx.relaxed.cta.shared::cta.b64 {state}, [{addr}], {tx_count};"
+    (sem_relaxed, scope_cluster, space_shared): ptx_86 sm_90
+        "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cta.b64 {state}, [{addr}], {tx_count};"
 }
 
 impl MbarrierArriveDropExpectTx for (sem_release, scope_cluster, space_cluster)
@@ -1454,68 +1247,35 @@ pub trait MbarrierExpectTx: Sealed {
     unsafe fn issue(self, addr: *mut u64, tx_count: u32);
 }
 
-impl MbarrierExpectTx for (scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierExpectTx for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl MbarrierExpectTx for (scope_cta, space_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.expect_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl MbarrierExpectTx for (scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.expect_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl MbarrierExpectTx for (scope_cluster, space_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};"
+    (scope_cta, space_cluster): ptx_80 sm_90
+        "mbarrier.expect_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};"
+    (scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.expect_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};"
+    (scope_cluster, space_cluster): ptx_80 sm_90
+        "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};"
 }
 
 /// Counts off bytes of the current phase, as an asynchronous operation does when it is done.
@@ -1560,68 +1320,35 @@ pub trait MbarrierCompleteTx: Sealed {
     unsafe fn issue(self, addr: *mut u64, tx_count: u32);
 }
 
-impl MbarrierCompleteTx for (scope_cta, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierCompleteTx for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl MbarrierCompleteTx for (scope_cta, space_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl MbarrierCompleteTx for (scope_cluster, space_shared)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl MbarrierCompleteTx for (scope_cluster, space_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (scope_cta, space_shared): ptx_80 sm_90
+        "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [{addr}], {tx_count};"
+    (scope_cta, space_cluster): ptx_80 sm_90
+        "mbarrier.complete_tx.relaxed.cta.shared::cluster.b64 [{addr}], {tx_count};"
+    (scope_cluster, space_shared): ptx_80 sm_90
+        "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [{addr}], {tx_count};"
+    (scope_cluster, space_cluster): ptx_80 sm_90
+        "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{addr}], {tx_count};"
 }
 
 /// Counts off bytes of the current phase, as an asynchronous operation does when it is done.
@@ -1882,92 +1609,41 @@ pub trait MbarrierTestWaitSemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, state: u64) -> bool;
 }
 
-impl MbarrierTestWaitSemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitSemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        state = in(reg64) state, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitSemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitSemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitSemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.test_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.test_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.test_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.test_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};"
 }
 
 /// Whether the phase of `state` is complete, without waiting.
@@ -2015,112 +1691,46 @@ pub trait MbarrierTestWaitPhaseSemScopeIsReportSeen: Sealed {
     unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool;
 }
 
-impl MbarrierTestWaitPhaseSemScopeIsReportSeen for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitPhaseSemScopeIsReportSeen for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitPhaseSemScopeIsReportSeen for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
 }
 
 /// Whether the phase of `state` is complete, without waiting.
@@ -2176,156 +1786,57 @@ pub trait MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue: Sealed {
     ) -> bool;
 }
 
-impl MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                state: u64,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
 }
 
 /// Whether the phase of the given parity is complete, without waiting.
@@ -2406,92 +1917,41 @@ pub trait MbarrierTestWaitParitySemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTestWaitParitySemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitParitySemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitParitySemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParitySemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParitySemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.test_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
 }
 
 /// Whether the phase of the given parity is complete, without waiting.
@@ -2537,92 +1997,41 @@ pub trait MbarrierTestWaitParityPhaseSemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTestWaitParityPhaseSemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitParityPhaseSemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitParityPhaseSemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
 }
 
 /// Whether the phase of the given parity is complete, without waiting.
@@ -2670,116 +2079,47 @@ pub trait MbarrierTestWaitParityPhaseSemScopeIsReportSeen: Sealed {
     unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeen for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitParityPhaseSemScopeIsReportSeen for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeen for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.test_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
 }
 
 /// Whether the phase of the given parity is complete, without waiting.
@@ -2835,160 +2175,58 @@ pub trait MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue: Sealed {
     ) -> bool;
 }
 
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                phase_parity: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.test_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.test_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3117,92 +2355,41 @@ pub trait MbarrierTryWaitSemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, state: u64) -> bool;
 }
 
-impl MbarrierTryWaitSemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitSemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        state = in(reg64) state, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitSemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitSemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitSemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3251,96 +2438,42 @@ pub trait MbarrierTryWaitSemScopeSuspendTimeHint: Sealed {
     unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool;
 }
 
-impl MbarrierTryWaitSemScopeSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitSemScopeSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
+                        options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitSemScopeSuspendTimeHint for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitSemScopeSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitSemScopeSuspendTimeHint for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
-                options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.try_wait.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.try_wait.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.try_wait.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.try_wait.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {state}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3390,112 +2523,46 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeen: Sealed {
     unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool;
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeen for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitPhaseSemScopeIsReportSeen for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeen for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3553,156 +2620,57 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue: Sealed {
     ) -> bool;
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                state: u64,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3760,140 +2728,53 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint: Sealed {
     ) -> bool;
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                addr: *mut u64,
+                state: u64,
+                suspend_time_hint: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {state}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of `state` to complete, for a limited time.
@@ -3958,166 +2839,59 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint: Se
     ) -> bool;
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                state: u64,
+                suspend_time_hint: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        state: u64,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {state}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4246,92 +3020,41 @@ pub trait MbarrierTryWaitParitySemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTryWaitParitySemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParitySemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParitySemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParitySemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParitySemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4380,96 +3103,42 @@ pub trait MbarrierTryWaitParitySemScopeSuspendTimeHint: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool;
 }
 
-impl MbarrierTryWaitParitySemScopeSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParitySemScopeSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParitySemScopeSuspendTimeHint for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_80> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParitySemScopeSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParitySemScopeSuspendTimeHint for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_80 sm_90
+        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_80 sm_90
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_86 sm_90
+        "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_86 sm_90
+        "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4517,92 +3186,41 @@ pub trait MbarrierTryWaitParityPhaseSemScope: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScope for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScope for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScope for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScope for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScope for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4652,116 +3270,47 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeen: Sealed {
     unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeen for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScopeIsReportSeen for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeen for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeen for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4811,96 +3360,42 @@ pub trait MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint: Sealed {
     unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+                let wait_complete: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                        phase_parity = in(reg32) phase_parity,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                wait_complete != 0
+            }
         }
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-        let wait_complete: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                "}}",
-                wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.acquire.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.acquire.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cta.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::conditional.relaxed.cluster.shared::cta.b64 P_OUT, [{addr}], {phase_parity}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -4958,160 +3453,58 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue: Sealed {
     ) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                phase_parity: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -5172,140 +3565,53 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint: Sealed 
     ) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                addr: *mut u64,
+                phase_parity: u32,
+                suspend_time_hint: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, [{addr}], {phase_parity}, {suspend_time_hint};"
 }
 
 /// Waits for the phase of the given parity to complete, for a limited time.
@@ -5378,168 +3684,59 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHi
     ) -> bool;
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_acquire, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                is_report_seen: &mut bool,
+                report_value: &mut u8,
+                addr: *mut u64,
+                phase_parity: u32,
+                suspend_time_hint: u32,
+            ) -> bool {
+                let wait_complete: u32;
+                let is_report_seen_register: u32;
+                let report_value_register: u32;
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred P_OUT_wait_complete;",
+                        ".reg .pred P_OUT_is_report_seen;",
+                        ".reg .b8 B_OUT_report_value;",
+                        $ptx,
+                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                        "}}",
+                        wait_complete = out(reg32) wait_complete,
+                        is_report_seen = out(reg32) is_report_seen_register,
+                        report_value = out(reg32) report_value_register,
+                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                    );
+                }
+                *is_report_seen = is_report_seen_register != 0;
+                *report_value = report_value_register as u8;
+                wait_complete != 0
+            }
         }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+    )*};
 }
 
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_acquire, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
-}
-
-impl MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint
-    for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        is_report_seen: &mut bool,
-        report_value: &mut u8,
-        addr: *mut u64,
-        phase_parity: u32,
-        suspend_time_hint: u32,
-    ) -> bool {
-        let wait_complete: u32;
-        let is_report_seen_register: u32;
-        let report_value_register: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT_wait_complete;",
-                ".reg .pred P_OUT_is_report_seen;",
-                ".reg .b8 B_OUT_report_value;",
-                "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};",
-                "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                "}}",
-                wait_complete = out(reg32) wait_complete,
-                is_report_seen = out(reg32) is_report_seen_register,
-                report_value = out(reg32) report_value_register,
-                addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-            );
-        }
-        *is_report_seen = is_report_seen_register != 0;
-        *report_value = report_value_register as u8;
-        wait_complete != 0
-    }
+forms! {
+    (sem_acquire, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_acquire, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.acquire.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cta): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cta.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};"
+    (sem_relaxed, scope_cluster): ptx_94 sm_90
+        "mbarrier.try_wait.parity.phase_type::primary.relaxed.cluster.shared::cta.b64 P_OUT_wait_complete|P_OUT_is_report_seen, B_OUT_report_value, [{addr}], {phase_parity}, {suspend_time_hint};"
 }
 
 /// Makes the barrier track this thread's earlier `cp.async` copies: when they are complete there

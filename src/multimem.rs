@@ -66,514 +66,208 @@ pub trait MultimemLdReduce<T: Value>: Sealed {
     unsafe fn issue(self, addr: *const T) -> T;
 }
 
-impl MultimemLdReduce<u32> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const u32) -> u32 {
+                let dest: u32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<u64> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_min: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.min.u32 {dest}, [{addr}];"
+    op_max: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.max.u32 {dest}, [{addr}];"
+    op_add: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.add.u32 {dest}, [{addr}];"
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];"
 }
 
-impl MultimemLdReduce<i32> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const u64) -> u64 {
+                let dest: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<i64> for op_min
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_min: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.min.u64 {dest}, [{addr}];"
+    op_max: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.max.u64 {dest}, [{addr}];"
+    op_add: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.add.u64 {dest}, [{addr}];"
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];"
 }
 
-impl MultimemLdReduce<u32> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const i32) -> i32 {
+                let dest: i32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<u64> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_min: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.min.s32 {dest}, [{addr}];"
+    op_max: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.max.s32 {dest}, [{addr}];"
+    op_add: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.add.s32 {dest}, [{addr}];"
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];"
 }
 
-impl MultimemLdReduce<i32> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const i64) -> i64 {
+                let dest: i64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<i64> for op_max
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_min: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.min.s64 {dest}, [{addr}];"
+    op_max: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.max.s64 {dest}, [{addr}];"
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];"
+    op_add: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.add.u64 {dest}, [{addr}];"
 }
 
-impl MultimemLdReduce<u32> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const f32) -> f32 {
+                let dest: f32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<u64> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];"
 }
 
-impl MultimemLdReduce<i32> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduce<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const f64) -> f64 {
+                let dest: f64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
         }
-        dest
-    }
+    )*};
 }
 
-impl MultimemLdReduce<u32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f32> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<u64> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i64> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f64> for op_and_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<u32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f32> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<u64> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i64> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f64> for op_or_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<u32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f32> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<u64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<f64> for op_xor_op
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduce<i64> for op_add
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.weak.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+forms! {
+    op_and_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.and.b64 {dest}, [{addr}];"
+    op_or_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.or.b64 {dest}, [{addr}];"
+    op_xor_op: ptx_81 sm_90
+        "multimem.ld_reduce.weak.global.xor.b64 {dest}, [{addr}];"
 }
 
 /// Loads the value at a multicast address from every GPU, and returns their reduction.
@@ -621,4084 +315,628 @@ pub trait MultimemLdReduceScope<T: Value>: Sealed {
     unsafe fn issue(self, addr: *const T) -> T;
 }
 
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.min.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.min.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.min.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.min.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.max.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.max.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.max.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.max.s64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.add.u32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.add.s32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u32> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i32> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i32) -> i32 {
-        let dest: i32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f32> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f32) -> f32 {
-        let dest: f32;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<u64> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<f64> for (sem_acquire, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const f64) -> f64 {
-        let dest: f64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cta.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.cluster.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.gpu.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.relaxed.sys.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cta.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.cluster.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.gpu.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
-}
-
-impl MultimemLdReduceScope<i64> for (sem_acquire, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const i64) -> i64 {
-        let dest: i64;
-        unsafe {
-            asm!(
-                "multimem.ld_reduce.acquire.sys.global.add.u64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
-        }
-        dest
-    }
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const u32) -> u32 {
+                let dest: u32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.min.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.max.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.add.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.min.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.max.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.add.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.min.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.max.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.add.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.min.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.max.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.add.u32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.min.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.max.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.add.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.min.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.max.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.add.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.min.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.max.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.add.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.min.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.max.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.add.u32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const u64) -> u64 {
+                let dest: u64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.min.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.max.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.min.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.max.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.min.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.max.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.min.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.max.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.min.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.max.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.min.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.max.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.min.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.max.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.min.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.max.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const i32) -> i32 {
+                let dest: i32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.min.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.max.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.add.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.min.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.max.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.add.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.min.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.max.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.add.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.min.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.max.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.add.s32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.min.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.max.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.add.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.min.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.max.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.add.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.min.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.max.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.add.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.min.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.max.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.add.s32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const i64) -> i64 {
+                let dest: i64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.min.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.max.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.min.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.max.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.min.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.max.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.min.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.max.s64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.min.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.max.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.min.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.max.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.min.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.max.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_min): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.min.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_max): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.max.s64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.add.u64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.add.u64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_add): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.add.u64 {dest}, [{addr}];"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const f32) -> f32 {
+                let dest: f32;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b32 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b32 {dest}, [{addr}];"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemLdReduceScope<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *const f64) -> f64 {
+                let dest: f64;
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                    );
+                }
+                dest
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.relaxed.sys.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cta.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.cluster.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.gpu.global.xor.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.and.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.or.b64 {dest}, [{addr}];"
+    (sem_acquire, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.ld_reduce.acquire.sys.global.xor.b64 {dest}, [{addr}];"
 }
 
 /// Applies a reduction with `val` at a multicast address, in the memory of every GPU.
@@ -4745,3604 +983,616 @@ pub trait MultimemRed<T: Value>: Sealed {
     unsafe fn issue(self, addr: *mut T, val: T);
 }
 
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_relaxed, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cta, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cta, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cta, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cluster, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cluster, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_cluster, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_gpu, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_gpu, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_gpu, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.min.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.min.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.min.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_min)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.min.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.max.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.max.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.max.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_max)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.max.s64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.add.u32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.add.s32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_sys, op_and_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.and.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_sys, op_or_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.or.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u32> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i32> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i32, val: i32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f32> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f32, val: f32) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<u64> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<f64> for (sem_release, scope_sys, op_xor_op)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut f64, val: f64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.xor.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cta.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.cluster.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.gpu.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_relaxed, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.relaxed.sys.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cta, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cta.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_cluster, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.cluster.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_gpu, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.gpu.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemRed<i64> for (sem_release, scope_sys, op_add)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut i64, val: i64) {
-        unsafe {
-            asm!(
-                "multimem.red.release.sys.global.add.u64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u32, val: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.min.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.max.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.add.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.min.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.max.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.add.u32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.min.u32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.max.u32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.add.u32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.min.u32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.max.u32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.add.u32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.release.cta.global.min.u32 [{addr}], {val};"
+    (sem_release, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.release.cta.global.max.u32 [{addr}], {val};"
+    (sem_release, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.release.cta.global.add.u32 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.release.cluster.global.min.u32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.release.cluster.global.max.u32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.release.cluster.global.add.u32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.release.gpu.global.min.u32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.release.gpu.global.max.u32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.release.gpu.global.add.u32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.release.sys.global.min.u32 [{addr}], {val};"
+    (sem_release, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.release.sys.global.max.u32 [{addr}], {val};"
+    (sem_release, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.release.sys.global.add.u32 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b32 [{addr}], {val};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, val: u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.min.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.max.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.min.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.max.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.min.u64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.max.u64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.min.u64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.max.u64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.release.cta.global.min.u64 [{addr}], {val};"
+    (sem_release, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.release.cta.global.max.u64 [{addr}], {val};"
+    (sem_release, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.release.cta.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.release.cluster.global.min.u64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.release.cluster.global.max.u64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.release.cluster.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.release.gpu.global.min.u64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.release.gpu.global.max.u64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.release.gpu.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.release.sys.global.min.u64 [{addr}], {val};"
+    (sem_release, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.release.sys.global.max.u64 [{addr}], {val};"
+    (sem_release, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.release.sys.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b64 [{addr}], {val};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<i32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut i32, val: i32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.min.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.max.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.add.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.min.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.max.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.add.s32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.min.s32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.max.s32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.add.s32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.min.s32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.max.s32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.add.s32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.release.cta.global.min.s32 [{addr}], {val};"
+    (sem_release, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.release.cta.global.max.s32 [{addr}], {val};"
+    (sem_release, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.release.cta.global.add.s32 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.release.cluster.global.min.s32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.release.cluster.global.max.s32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.release.cluster.global.add.s32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.release.gpu.global.min.s32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.release.gpu.global.max.s32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.release.gpu.global.add.s32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.release.sys.global.min.s32 [{addr}], {val};"
+    (sem_release, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.release.sys.global.max.s32 [{addr}], {val};"
+    (sem_release, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.release.sys.global.add.s32 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b32 [{addr}], {val};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<i64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut i64, val: i64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.min.s64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.max.s64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.min.s64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.max.s64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.min.s64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.max.s64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.min.s64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.max.s64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_min): ptx_81 sm_90
+        "multimem.red.release.cta.global.min.s64 [{addr}], {val};"
+    (sem_release, scope_cta, op_max): ptx_81 sm_90
+        "multimem.red.release.cta.global.max.s64 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_min): ptx_81 sm_90
+        "multimem.red.release.cluster.global.min.s64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_max): ptx_81 sm_90
+        "multimem.red.release.cluster.global.max.s64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_min): ptx_81 sm_90
+        "multimem.red.release.gpu.global.min.s64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_max): ptx_81 sm_90
+        "multimem.red.release.gpu.global.max.s64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_min): ptx_81 sm_90
+        "multimem.red.release.sys.global.min.s64 [{addr}], {val};"
+    (sem_release, scope_sys, op_max): ptx_81 sm_90
+        "multimem.red.release.sys.global.max.s64 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.add.u64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_cta, op_add): ptx_81 sm_90
+        "multimem.red.release.cta.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_add): ptx_81 sm_90
+        "multimem.red.release.cluster.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_add): ptx_81 sm_90
+        "multimem.red.release.gpu.global.add.u64 [{addr}], {val};"
+    (sem_release, scope_sys, op_add): ptx_81 sm_90
+        "multimem.red.release.sys.global.add.u64 [{addr}], {val};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<f32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut f32, val: f32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b32 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b32 [{addr}], {val};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemRed<f64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut f64, val: f64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (sem_relaxed, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cta.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.and.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.or.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.relaxed.sys.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cta, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cta.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_and_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_or_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_cluster, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.cluster.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_and_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_or_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_gpu, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.gpu.global.xor.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_and_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.and.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_or_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.or.b64 [{addr}], {val};"
+    (sem_release, scope_sys, op_xor_op): ptx_81 sm_90
+        "multimem.red.release.sys.global.xor.b64 [{addr}], {val};"
 }
 
 /// Stores `val` at a multicast address, in the memory of every GPU.
@@ -8443,242 +1693,78 @@ pub trait MultimemStScope<T: Value>: Sealed {
     unsafe fn issue(self, addr: *mut T, val: T);
 }
 
-impl MultimemStScope<u32> for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.cta.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemStScope<u32> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u32, val: u32) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl MultimemStScope<u64> for (sem_relaxed, scope_cta)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.cta.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
+forms! {
+    (sem_relaxed, scope_cta): ptx_81 sm_90
+        "multimem.st.relaxed.cta.global.b32 [{addr}], {val};"
+    (sem_relaxed, scope_cluster): ptx_81 sm_90
+        "multimem.st.relaxed.cluster.global.b32 [{addr}], {val};"
+    (sem_relaxed, scope_gpu): ptx_81 sm_90
+        "multimem.st.relaxed.gpu.global.b32 [{addr}], {val};"
+    (sem_relaxed, scope_sys): ptx_81 sm_90
+        "multimem.st.relaxed.sys.global.b32 [{addr}], {val};"
+    (sem_release, scope_cta): ptx_81 sm_90
+        "multimem.st.release.cta.global.b32 [{addr}], {val};"
+    (sem_release, scope_cluster): ptx_81 sm_90
+        "multimem.st.release.cluster.global.b32 [{addr}], {val};"
+    (sem_release, scope_gpu): ptx_81 sm_90
+        "multimem.st.release.gpu.global.b32 [{addr}], {val};"
+    (sem_release, scope_sys): ptx_81 sm_90
+        "multimem.st.release.sys.global.b32 [{addr}], {val};"
 }
 
-impl MultimemStScope<u32> for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.cluster.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MultimemStScope<u64> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, addr: *mut u64, val: u64) {
+                unsafe {
+                    asm!(
+                        $ptx,
+                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl MultimemStScope<u64> for (sem_relaxed, scope_cluster)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.cluster.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_relaxed, scope_gpu)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.gpu.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_relaxed, scope_gpu)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.gpu.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_relaxed, scope_sys)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.sys.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_relaxed, scope_sys)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.relaxed.sys.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_release, scope_cta)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.release.cta.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_release, scope_cta)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.release.cta.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_release, scope_cluster)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.release.cluster.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_release, scope_cluster)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.release.cluster.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_release, scope_gpu)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.release.gpu.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_release, scope_gpu)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.release.gpu.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u32> for (sem_release, scope_sys)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.release.sys.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
-        }
-    }
-}
-
-impl MultimemStScope<u64> for (sem_release, scope_sys)
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.release.sys.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
-        }
-    }
+forms! {
+    (sem_relaxed, scope_cta): ptx_81 sm_90
+        "multimem.st.relaxed.cta.global.b64 [{addr}], {val};"
+    (sem_relaxed, scope_cluster): ptx_81 sm_90
+        "multimem.st.relaxed.cluster.global.b64 [{addr}], {val};"
+    (sem_relaxed, scope_gpu): ptx_81 sm_90
+        "multimem.st.relaxed.gpu.global.b64 [{addr}], {val};"
+    (sem_relaxed, scope_sys): ptx_81 sm_90
+        "multimem.st.relaxed.sys.global.b64 [{addr}], {val};"
+    (sem_release, scope_cta): ptx_81 sm_90
+        "multimem.st.release.cta.global.b64 [{addr}], {val};"
+    (sem_release, scope_cluster): ptx_81 sm_90
+        "multimem.st.release.cluster.global.b64 [{addr}], {val};"
+    (sem_release, scope_gpu): ptx_81 sm_90
+        "multimem.st.release.gpu.global.b64 [{addr}], {val};"
+    (sem_release, scope_sys): ptx_81 sm_90
+        "multimem.st.release.sys.global.b64 [{addr}], {val};"
 }

@@ -5278,6 +5278,24 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<u32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 2], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x2.u32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<i32, 2> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5288,6 +5306,24 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x2.s32.min {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<i32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 2], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x2.s32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
             );
@@ -5314,6 +5350,24 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 2], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x2.f32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5324,6 +5378,25 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x4.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 4], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x4.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
@@ -5352,6 +5425,25 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<i32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 4], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x4.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<f32, 4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5371,6 +5463,25 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 4], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x4.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 8> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5381,6 +5492,27 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x8.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 8], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x8.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -5413,6 +5545,27 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<i32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 8], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x8.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<f32, 8> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5434,6 +5587,27 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 8], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x8.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5444,6 +5618,31 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x16.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 16], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x16.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -5484,6 +5683,31 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<i32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 16], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x16.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<f32, 16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5509,6 +5733,31 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 16], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x16.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 32> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5519,6 +5768,39 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x32.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 32], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x32.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -5575,6 +5857,39 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<i32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 32], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x32.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<f32, 32> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5608,6 +5923,39 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 32], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x32.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5618,6 +5966,55 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x64.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 64], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x64.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -5706,6 +6103,55 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<i32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [i32; 64], taddr: u32) -> i32 {
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x64.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<f32, 64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5755,6 +6201,55 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32b<f32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 64], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x64.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32b<u32, 128> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -5765,6 +6260,87 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x128.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
+                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
+                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
+                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
+                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
+                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
+                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
+                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
+                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
+                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
+                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
+                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
+                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
+                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
+                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
+                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
+                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
+                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
+                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
+                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
+                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
+                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
+                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
+                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
+                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
+                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
+                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
+                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
+                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
+                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
+                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
+                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
+                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<u32, 128> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [u32; 128], taddr: u32) -> u32 {
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x128.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -5917,663 +6493,6 @@ where
     }
 }
 
-impl Tcgen05LdRed32x32b<f32, 128> for op_min
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 128], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x128.f32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
-                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
-                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
-                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
-                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
-                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
-                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
-                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
-                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
-                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
-                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
-                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
-                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
-                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
-                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
-                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
-                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
-                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
-                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
-                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
-                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
-                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
-                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
-                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
-                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
-                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
-                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
-                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
-                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
-                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
-                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
-                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
-                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 2], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x2.u32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 2], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x2.s32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 2], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x2.f32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 4], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x4.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 4], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x4.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 4], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x4.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 8], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x8.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 8], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x8.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 8], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x8.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 16], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x16.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 16], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x16.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 16], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x16.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 32], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x32.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 32], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x32.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 32], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x32.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 64], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x64.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<i32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [i32; 64], taddr: u32) -> i32 {
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x64.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<f32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 64], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x64.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32b<u32, 128> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [u32; 128], taddr: u32) -> u32 {
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x128.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
-                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
-                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
-                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
-                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
-                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
-                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
-                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
-                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
-                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
-                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
-                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
-                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
-                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
-                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
-                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
-                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
-                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
-                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
-                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
-                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
-                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
-                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
-                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
-                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
-                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
-                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
-                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
-                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
-                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
-                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
-                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
-                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
 impl Tcgen05LdRed32x32b<i32, 128> for op_max
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -6584,6 +6503,87 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x128.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
+                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
+                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
+                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
+                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
+                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
+                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
+                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
+                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
+                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
+                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
+                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
+                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
+                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
+                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
+                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
+                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
+                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
+                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
+                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
+                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
+                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
+                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
+                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
+                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
+                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
+                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
+                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
+                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
+                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
+                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
+                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
+                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32b<f32, 128> for op_min
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 128], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x128.f32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -6799,6 +6799,24 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32bAbs<2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 2], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x2.f32.max.abs {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32bAbs<4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -6809,6 +6827,25 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x4.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32bAbs<4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 4], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x4.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
@@ -6839,6 +6876,27 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32bAbs<8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 8], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x8.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32bAbs<16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -6849,6 +6907,31 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x16.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32bAbs<16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 16], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x16.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -6897,6 +6980,39 @@ where
     }
 }
 
+impl Tcgen05LdRed32x32bAbs<32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 32], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x32.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed32x32bAbs<64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -6907,6 +7023,55 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.32x32b.x64.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed32x32bAbs<64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, out_var: &mut [f32; 64], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.32x32b.x64.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -7021,171 +7186,6 @@ where
                 out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
                 out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
                 out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 2], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x2.f32.max.abs {{{out_var0}, {out_var1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 4], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x4.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 8], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x8.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 16], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x16.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 32], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x32.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed32x32bAbs<64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, out_var: &mut [f32; 64], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.32x32b.x64.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr, options(nostack),
             );
         }
         redval
@@ -7356,6 +7356,36 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<u32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 2],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.u32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<i32, 2> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7377,6 +7407,36 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x2.s32.min {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<i32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 2],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.s32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
                 imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
@@ -7416,6 +7476,36 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 2],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.f32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7437,6 +7527,37 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x4.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 4],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
@@ -7478,6 +7599,37 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<i32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 4],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<f32, 4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7509,6 +7661,37 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 4],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 8> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7530,6 +7713,39 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x8.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 8],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -7575,6 +7791,39 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<i32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 8],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<f32, 8> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7608,6 +7857,39 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 8],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7629,6 +7911,43 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x16.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 16],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -7682,6 +8001,43 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<i32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 16],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<f32, 16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7719,6 +8075,43 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 16],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 32> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7740,6 +8133,51 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x32.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 32],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -7809,6 +8247,51 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<i32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 32],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<f32, 32> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7854,6 +8337,51 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 32],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -7875,6 +8403,67 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x64.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 64],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -7976,6 +8565,67 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<i32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [i32; 64],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> i32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: i32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<f32, 64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -8037,6 +8687,67 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2<f32, 64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 64],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2<u32, 128> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -8058,6 +8769,99 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x128.u32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
+                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
+                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
+                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
+                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
+                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
+                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
+                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
+                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
+                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
+                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
+                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
+                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
+                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
+                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
+                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
+                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
+                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
+                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
+                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
+                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
+                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
+                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
+                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
+                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
+                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
+                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
+                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
+                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
+                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
+                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
+                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
+                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<u32, 128> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [u32; 128],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> u32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: u32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x128.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -8223,903 +9027,6 @@ where
     }
 }
 
-impl Tcgen05LdRed16x32bx2<f32, 128> for op_min
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 128],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x128.f32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
-                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
-                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
-                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
-                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
-                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
-                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
-                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
-                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
-                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
-                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
-                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
-                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
-                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
-                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
-                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
-                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
-                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
-                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
-                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
-                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
-                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
-                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
-                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
-                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
-                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
-                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
-                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
-                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
-                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
-                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
-                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
-                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 2],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.u32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 2],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.s32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 2],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.f32.max {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 4],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 4],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 4],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 8],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 8],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 8],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 16],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 16],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 16],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 32],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 32],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 32],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 64],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<i32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [i32; 64],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> i32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: i32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<f32, 64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 64],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.f32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2<u32, 128> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [u32; 128],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> u32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: u32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x128.u32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
-                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
-                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
-                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
-                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
-                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
-                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
-                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
-                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
-                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
-                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
-                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
-                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
-                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
-                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
-                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
-                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
-                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
-                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
-                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
-                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
-                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
-                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
-                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
-                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
-                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
-                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
-                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
-                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
-                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
-                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
-                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
-                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
 impl Tcgen05LdRed16x32bx2<i32, 128> for op_max
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -9141,6 +9048,99 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x128.s32.max {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], out_var64 = out(reg32) out_var[64],
+                out_var65 = out(reg32) out_var[65], out_var66 = out(reg32) out_var[66],
+                out_var67 = out(reg32) out_var[67], out_var68 = out(reg32) out_var[68],
+                out_var69 = out(reg32) out_var[69], out_var70 = out(reg32) out_var[70],
+                out_var71 = out(reg32) out_var[71], out_var72 = out(reg32) out_var[72],
+                out_var73 = out(reg32) out_var[73], out_var74 = out(reg32) out_var[74],
+                out_var75 = out(reg32) out_var[75], out_var76 = out(reg32) out_var[76],
+                out_var77 = out(reg32) out_var[77], out_var78 = out(reg32) out_var[78],
+                out_var79 = out(reg32) out_var[79], out_var80 = out(reg32) out_var[80],
+                out_var81 = out(reg32) out_var[81], out_var82 = out(reg32) out_var[82],
+                out_var83 = out(reg32) out_var[83], out_var84 = out(reg32) out_var[84],
+                out_var85 = out(reg32) out_var[85], out_var86 = out(reg32) out_var[86],
+                out_var87 = out(reg32) out_var[87], out_var88 = out(reg32) out_var[88],
+                out_var89 = out(reg32) out_var[89], out_var90 = out(reg32) out_var[90],
+                out_var91 = out(reg32) out_var[91], out_var92 = out(reg32) out_var[92],
+                out_var93 = out(reg32) out_var[93], out_var94 = out(reg32) out_var[94],
+                out_var95 = out(reg32) out_var[95], out_var96 = out(reg32) out_var[96],
+                out_var97 = out(reg32) out_var[97], out_var98 = out(reg32) out_var[98],
+                out_var99 = out(reg32) out_var[99], out_var100 = out(reg32) out_var[100],
+                out_var101 = out(reg32) out_var[101], out_var102 = out(reg32) out_var[102],
+                out_var103 = out(reg32) out_var[103], out_var104 = out(reg32) out_var[104],
+                out_var105 = out(reg32) out_var[105], out_var106 = out(reg32) out_var[106],
+                out_var107 = out(reg32) out_var[107], out_var108 = out(reg32) out_var[108],
+                out_var109 = out(reg32) out_var[109], out_var110 = out(reg32) out_var[110],
+                out_var111 = out(reg32) out_var[111], out_var112 = out(reg32) out_var[112],
+                out_var113 = out(reg32) out_var[113], out_var114 = out(reg32) out_var[114],
+                out_var115 = out(reg32) out_var[115], out_var116 = out(reg32) out_var[116],
+                out_var117 = out(reg32) out_var[117], out_var118 = out(reg32) out_var[118],
+                out_var119 = out(reg32) out_var[119], out_var120 = out(reg32) out_var[120],
+                out_var121 = out(reg32) out_var[121], out_var122 = out(reg32) out_var[122],
+                out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
+                out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
+                out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2<f32, 128> for op_min
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 128],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x128.f32.min {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}, {out_var64}, {out_var65}, {out_var66}, {out_var67}, {out_var68}, {out_var69}, {out_var70}, {out_var71}, {out_var72}, {out_var73}, {out_var74}, {out_var75}, {out_var76}, {out_var77}, {out_var78}, {out_var79}, {out_var80}, {out_var81}, {out_var82}, {out_var83}, {out_var84}, {out_var85}, {out_var86}, {out_var87}, {out_var88}, {out_var89}, {out_var90}, {out_var91}, {out_var92}, {out_var93}, {out_var94}, {out_var95}, {out_var96}, {out_var97}, {out_var98}, {out_var99}, {out_var100}, {out_var101}, {out_var102}, {out_var103}, {out_var104}, {out_var105}, {out_var106}, {out_var107}, {out_var108}, {out_var109}, {out_var110}, {out_var111}, {out_var112}, {out_var113}, {out_var114}, {out_var115}, {out_var116}, {out_var117}, {out_var118}, {out_var119}, {out_var120}, {out_var121}, {out_var122}, {out_var123}, {out_var124}, {out_var125}, {out_var126}, {out_var127}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -9388,6 +9388,36 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2Abs<2> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 2],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.f32.max.abs {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2Abs<4> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -9409,6 +9439,37 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x4.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2Abs<4> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 4],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
@@ -9452,6 +9513,39 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2Abs<8> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 8],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2Abs<16> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -9473,6 +9567,43 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x16.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2Abs<16> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 16],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -9534,6 +9665,51 @@ where
     }
 }
 
+impl Tcgen05LdRed16x32bx2Abs<32> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 32],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRed16x32bx2Abs<64> for op_min
 where
     for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
@@ -9555,6 +9731,67 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.sync.aligned.16x32bx2.x64.f32.min.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
+                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
+                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
+                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
+                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
+                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
+                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
+                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
+                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
+                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
+                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
+                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
+                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
+                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
+                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
+                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
+                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
+                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
+                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
+                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
+                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
+                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
+                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
+                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
+                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
+                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
+                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
+                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
+                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
+                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
+                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
+                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
+                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
+                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
+                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRed16x32bx2Abs<64> for op_max
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
+        self,
+        out_var: &mut [f32; 64],
+        taddr: u32,
+        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
+    ) -> f32 {
+        const {
+            assert!(
+                IMM_HALF_SPLITOFF >= 0,
+                "`imm_half_splitoff` must be at least 0"
+            )
+        };
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
                 redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
                 out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
                 out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
@@ -9681,243 +9918,6 @@ where
                 out_var123 = out(reg32) out_var[123], out_var124 = out(reg32) out_var[124],
                 out_var125 = out(reg32) out_var[125], out_var126 = out(reg32) out_var[126],
                 out_var127 = out(reg32) out_var[127], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<2> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 2],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x2.f32.max.abs {{{out_var0}, {out_var1}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<4> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 4],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x4.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<8> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 8],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x8.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<16> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 16],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x16.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<32> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 32],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x32.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], taddr = in(reg32) taddr,
-                imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRed16x32bx2Abs<64> for op_max
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const IMM_HALF_SPLITOFF: i32>(
-        self,
-        out_var: &mut [f32; 64],
-        taddr: u32,
-        _imm_half_splitoff: n32<IMM_HALF_SPLITOFF>,
-    ) -> f32 {
-        const {
-            assert!(
-                IMM_HALF_SPLITOFF >= 0,
-                "`imm_half_splitoff` must be at least 0"
-            )
-        };
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.sync.aligned.16x32bx2.x64.f32.max.abs {{{out_var0}, {out_var1}, {out_var2}, {out_var3}, {out_var4}, {out_var5}, {out_var6}, {out_var7}, {out_var8}, {out_var9}, {out_var10}, {out_var11}, {out_var12}, {out_var13}, {out_var14}, {out_var15}, {out_var16}, {out_var17}, {out_var18}, {out_var19}, {out_var20}, {out_var21}, {out_var22}, {out_var23}, {out_var24}, {out_var25}, {out_var26}, {out_var27}, {out_var28}, {out_var29}, {out_var30}, {out_var31}, {out_var32}, {out_var33}, {out_var34}, {out_var35}, {out_var36}, {out_var37}, {out_var38}, {out_var39}, {out_var40}, {out_var41}, {out_var42}, {out_var43}, {out_var44}, {out_var45}, {out_var46}, {out_var47}, {out_var48}, {out_var49}, {out_var50}, {out_var51}, {out_var52}, {out_var53}, {out_var54}, {out_var55}, {out_var56}, {out_var57}, {out_var58}, {out_var59}, {out_var60}, {out_var61}, {out_var62}, {out_var63}}}, {redval}, [{taddr}], {imm_half_splitoff};",
-                redval = out(reg32) redval, out_var0 = out(reg32) out_var[0],
-                out_var1 = out(reg32) out_var[1], out_var2 = out(reg32) out_var[2],
-                out_var3 = out(reg32) out_var[3], out_var4 = out(reg32) out_var[4],
-                out_var5 = out(reg32) out_var[5], out_var6 = out(reg32) out_var[6],
-                out_var7 = out(reg32) out_var[7], out_var8 = out(reg32) out_var[8],
-                out_var9 = out(reg32) out_var[9], out_var10 = out(reg32) out_var[10],
-                out_var11 = out(reg32) out_var[11], out_var12 = out(reg32) out_var[12],
-                out_var13 = out(reg32) out_var[13], out_var14 = out(reg32) out_var[14],
-                out_var15 = out(reg32) out_var[15], out_var16 = out(reg32) out_var[16],
-                out_var17 = out(reg32) out_var[17], out_var18 = out(reg32) out_var[18],
-                out_var19 = out(reg32) out_var[19], out_var20 = out(reg32) out_var[20],
-                out_var21 = out(reg32) out_var[21], out_var22 = out(reg32) out_var[22],
-                out_var23 = out(reg32) out_var[23], out_var24 = out(reg32) out_var[24],
-                out_var25 = out(reg32) out_var[25], out_var26 = out(reg32) out_var[26],
-                out_var27 = out(reg32) out_var[27], out_var28 = out(reg32) out_var[28],
-                out_var29 = out(reg32) out_var[29], out_var30 = out(reg32) out_var[30],
-                out_var31 = out(reg32) out_var[31], out_var32 = out(reg32) out_var[32],
-                out_var33 = out(reg32) out_var[33], out_var34 = out(reg32) out_var[34],
-                out_var35 = out(reg32) out_var[35], out_var36 = out(reg32) out_var[36],
-                out_var37 = out(reg32) out_var[37], out_var38 = out(reg32) out_var[38],
-                out_var39 = out(reg32) out_var[39], out_var40 = out(reg32) out_var[40],
-                out_var41 = out(reg32) out_var[41], out_var42 = out(reg32) out_var[42],
-                out_var43 = out(reg32) out_var[43], out_var44 = out(reg32) out_var[44],
-                out_var45 = out(reg32) out_var[45], out_var46 = out(reg32) out_var[46],
-                out_var47 = out(reg32) out_var[47], out_var48 = out(reg32) out_var[48],
-                out_var49 = out(reg32) out_var[49], out_var50 = out(reg32) out_var[50],
-                out_var51 = out(reg32) out_var[51], out_var52 = out(reg32) out_var[52],
-                out_var53 = out(reg32) out_var[53], out_var54 = out(reg32) out_var[54],
-                out_var55 = out(reg32) out_var[55], out_var56 = out(reg32) out_var[56],
-                out_var57 = out(reg32) out_var[57], out_var58 = out(reg32) out_var[58],
-                out_var59 = out(reg32) out_var[59], out_var60 = out(reg32) out_var[60],
-                out_var61 = out(reg32) out_var[61], out_var62 = out(reg32) out_var[62],
-                out_var63 = out(reg32) out_var[63], taddr = in(reg32) taddr,
                 imm_half_splitoff = const IMM_HALF_SPLITOFF, options(nostack),
             );
         }
@@ -10085,6 +10085,25 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32bAbs<1, 2> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 2], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x4.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32bAbs<1, 4> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10105,6 +10124,26 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32bAbs<1, 4> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 4], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x8.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32bAbs<1, 8> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10115,6 +10154,28 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.min.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
+                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRedSpcompress32x32bAbs<1, 8> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 8], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
                 cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
                 cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
@@ -10153,6 +10214,32 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32bAbs<1, 16> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 16], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x32.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
+                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
+                cdata8 = out(reg32) cdata[8], cdata9 = out(reg32) cdata[9],
+                cdata10 = out(reg32) cdata[10], cdata11 = out(reg32) cdata[11],
+                cdata12 = out(reg32) cdata[12], cdata13 = out(reg32) cdata[13],
+                cdata14 = out(reg32) cdata[14], cdata15 = out(reg32) cdata[15],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32bAbs<2, 32> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10163,6 +10250,40 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.min.sp::2:4.abs.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
+                cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
+                cdata3 = out(reg32) cdata[3], cdata4 = out(reg32) cdata[4],
+                cdata5 = out(reg32) cdata[5], cdata6 = out(reg32) cdata[6],
+                cdata7 = out(reg32) cdata[7], cdata8 = out(reg32) cdata[8],
+                cdata9 = out(reg32) cdata[9], cdata10 = out(reg32) cdata[10],
+                cdata11 = out(reg32) cdata[11], cdata12 = out(reg32) cdata[12],
+                cdata13 = out(reg32) cdata[13], cdata14 = out(reg32) cdata[14],
+                cdata15 = out(reg32) cdata[15], cdata16 = out(reg32) cdata[16],
+                cdata17 = out(reg32) cdata[17], cdata18 = out(reg32) cdata[18],
+                cdata19 = out(reg32) cdata[19], cdata20 = out(reg32) cdata[20],
+                cdata21 = out(reg32) cdata[21], cdata22 = out(reg32) cdata[22],
+                cdata23 = out(reg32) cdata[23], cdata24 = out(reg32) cdata[24],
+                cdata25 = out(reg32) cdata[25], cdata26 = out(reg32) cdata[26],
+                cdata27 = out(reg32) cdata[27], cdata28 = out(reg32) cdata[28],
+                cdata29 = out(reg32) cdata[29], cdata30 = out(reg32) cdata[30],
+                cdata31 = out(reg32) cdata[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRedSpcompress32x32bAbs<2, 32> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 2], cdata: &mut [f32; 32], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.max.sp::2:4.abs.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
                 mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
                 cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
@@ -10232,127 +10353,6 @@ where
                 cdata59 = out(reg32) cdata[59], cdata60 = out(reg32) cdata[60],
                 cdata61 = out(reg32) cdata[61], cdata62 = out(reg32) cdata[62],
                 cdata63 = out(reg32) cdata[63], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32bAbs<1, 2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 2], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x4.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32bAbs<1, 4> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 4], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x8.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32bAbs<1, 8> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 8], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
-                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32bAbs<1, 16> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 16], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x32.max.sp::2:4.abs.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
-                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
-                cdata8 = out(reg32) cdata[8], cdata9 = out(reg32) cdata[9],
-                cdata10 = out(reg32) cdata[10], cdata11 = out(reg32) cdata[11],
-                cdata12 = out(reg32) cdata[12], cdata13 = out(reg32) cdata[13],
-                cdata14 = out(reg32) cdata[14], cdata15 = out(reg32) cdata[15],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32bAbs<2, 32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 2], cdata: &mut [f32; 32], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.max.sp::2:4.abs.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
-                cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
-                cdata3 = out(reg32) cdata[3], cdata4 = out(reg32) cdata[4],
-                cdata5 = out(reg32) cdata[5], cdata6 = out(reg32) cdata[6],
-                cdata7 = out(reg32) cdata[7], cdata8 = out(reg32) cdata[8],
-                cdata9 = out(reg32) cdata[9], cdata10 = out(reg32) cdata[10],
-                cdata11 = out(reg32) cdata[11], cdata12 = out(reg32) cdata[12],
-                cdata13 = out(reg32) cdata[13], cdata14 = out(reg32) cdata[14],
-                cdata15 = out(reg32) cdata[15], cdata16 = out(reg32) cdata[16],
-                cdata17 = out(reg32) cdata[17], cdata18 = out(reg32) cdata[18],
-                cdata19 = out(reg32) cdata[19], cdata20 = out(reg32) cdata[20],
-                cdata21 = out(reg32) cdata[21], cdata22 = out(reg32) cdata[22],
-                cdata23 = out(reg32) cdata[23], cdata24 = out(reg32) cdata[24],
-                cdata25 = out(reg32) cdata[25], cdata26 = out(reg32) cdata[26],
-                cdata27 = out(reg32) cdata[27], cdata28 = out(reg32) cdata[28],
-                cdata29 = out(reg32) cdata[29], cdata30 = out(reg32) cdata[30],
-                cdata31 = out(reg32) cdata[31], taddr = in(reg32) taddr, options(nostack),
             );
         }
         redval
@@ -10477,6 +10477,25 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32b<1, 2> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 2], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x4.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32b<1, 4> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10497,6 +10516,26 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32b<1, 4> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 4], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x8.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32b<1, 8> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10507,6 +10546,28 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.min.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
+                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRedSpcompress32x32b<1, 8> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 8], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
                 cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
                 cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
@@ -10545,6 +10606,32 @@ where
     }
 }
 
+impl Tcgen05LdRedSpcompress32x32b<1, 16> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 16], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x32.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
+                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
+                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
+                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
+                cdata8 = out(reg32) cdata[8], cdata9 = out(reg32) cdata[9],
+                cdata10 = out(reg32) cdata[10], cdata11 = out(reg32) cdata[11],
+                cdata12 = out(reg32) cdata[12], cdata13 = out(reg32) cdata[13],
+                cdata14 = out(reg32) cdata[14], cdata15 = out(reg32) cdata[15],
+                taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
 impl Tcgen05LdRedSpcompress32x32b<2, 32> for op_min
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107a>,
@@ -10555,6 +10642,40 @@ where
         unsafe {
             asm!(
                 "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.min.sp::2:4.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
+                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
+                mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
+                cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
+                cdata3 = out(reg32) cdata[3], cdata4 = out(reg32) cdata[4],
+                cdata5 = out(reg32) cdata[5], cdata6 = out(reg32) cdata[6],
+                cdata7 = out(reg32) cdata[7], cdata8 = out(reg32) cdata[8],
+                cdata9 = out(reg32) cdata[9], cdata10 = out(reg32) cdata[10],
+                cdata11 = out(reg32) cdata[11], cdata12 = out(reg32) cdata[12],
+                cdata13 = out(reg32) cdata[13], cdata14 = out(reg32) cdata[14],
+                cdata15 = out(reg32) cdata[15], cdata16 = out(reg32) cdata[16],
+                cdata17 = out(reg32) cdata[17], cdata18 = out(reg32) cdata[18],
+                cdata19 = out(reg32) cdata[19], cdata20 = out(reg32) cdata[20],
+                cdata21 = out(reg32) cdata[21], cdata22 = out(reg32) cdata[22],
+                cdata23 = out(reg32) cdata[23], cdata24 = out(reg32) cdata[24],
+                cdata25 = out(reg32) cdata[25], cdata26 = out(reg32) cdata[26],
+                cdata27 = out(reg32) cdata[27], cdata28 = out(reg32) cdata[28],
+                cdata29 = out(reg32) cdata[29], cdata30 = out(reg32) cdata[30],
+                cdata31 = out(reg32) cdata[31], taddr = in(reg32) taddr, options(nostack),
+            );
+        }
+        redval
+    }
+}
+
+impl Tcgen05LdRedSpcompress32x32b<2, 32> for op_max
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    #[inline(always)]
+    unsafe fn issue(self, mdata: &mut [u32; 2], cdata: &mut [f32; 32], taddr: u32) -> f32 {
+        let redval: f32;
+        unsafe {
+            asm!(
+                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.max.sp::2:4.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
                 redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
                 mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
                 cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
@@ -10624,127 +10745,6 @@ where
                 cdata59 = out(reg32) cdata[59], cdata60 = out(reg32) cdata[60],
                 cdata61 = out(reg32) cdata[61], cdata62 = out(reg32) cdata[62],
                 cdata63 = out(reg32) cdata[63], taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32b<1, 2> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 2], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x4.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32b<1, 4> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 4], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x8.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32b<1, 8> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 8], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x16.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
-                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32b<1, 16> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 1], cdata: &mut [f32; 16], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x32.max.sp::2:4.f32.b2 {{{mdata0}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                cdata0 = out(reg32) cdata[0], cdata1 = out(reg32) cdata[1],
-                cdata2 = out(reg32) cdata[2], cdata3 = out(reg32) cdata[3],
-                cdata4 = out(reg32) cdata[4], cdata5 = out(reg32) cdata[5],
-                cdata6 = out(reg32) cdata[6], cdata7 = out(reg32) cdata[7],
-                cdata8 = out(reg32) cdata[8], cdata9 = out(reg32) cdata[9],
-                cdata10 = out(reg32) cdata[10], cdata11 = out(reg32) cdata[11],
-                cdata12 = out(reg32) cdata[12], cdata13 = out(reg32) cdata[13],
-                cdata14 = out(reg32) cdata[14], cdata15 = out(reg32) cdata[15],
-                taddr = in(reg32) taddr, options(nostack),
-            );
-        }
-        redval
-    }
-}
-
-impl Tcgen05LdRedSpcompress32x32b<2, 32> for op_max
-where
-    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, mdata: &mut [u32; 2], cdata: &mut [f32; 32], taddr: u32) -> f32 {
-        let redval: f32;
-        unsafe {
-            asm!(
-                "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x64.max.sp::2:4.f32.b2 {{{mdata0}, {mdata1}}}, {{{cdata0}, {cdata1}, {cdata2}, {cdata3}, {cdata4}, {cdata5}, {cdata6}, {cdata7}, {cdata8}, {cdata9}, {cdata10}, {cdata11}, {cdata12}, {cdata13}, {cdata14}, {cdata15}, {cdata16}, {cdata17}, {cdata18}, {cdata19}, {cdata20}, {cdata21}, {cdata22}, {cdata23}, {cdata24}, {cdata25}, {cdata26}, {cdata27}, {cdata28}, {cdata29}, {cdata30}, {cdata31}}}, {redval}, [{taddr}];",
-                redval = out(reg32) redval, mdata0 = out(reg32) mdata[0],
-                mdata1 = out(reg32) mdata[1], cdata0 = out(reg32) cdata[0],
-                cdata1 = out(reg32) cdata[1], cdata2 = out(reg32) cdata[2],
-                cdata3 = out(reg32) cdata[3], cdata4 = out(reg32) cdata[4],
-                cdata5 = out(reg32) cdata[5], cdata6 = out(reg32) cdata[6],
-                cdata7 = out(reg32) cdata[7], cdata8 = out(reg32) cdata[8],
-                cdata9 = out(reg32) cdata[9], cdata10 = out(reg32) cdata[10],
-                cdata11 = out(reg32) cdata[11], cdata12 = out(reg32) cdata[12],
-                cdata13 = out(reg32) cdata[13], cdata14 = out(reg32) cdata[14],
-                cdata15 = out(reg32) cdata[15], cdata16 = out(reg32) cdata[16],
-                cdata17 = out(reg32) cdata[17], cdata18 = out(reg32) cdata[18],
-                cdata19 = out(reg32) cdata[19], cdata20 = out(reg32) cdata[20],
-                cdata21 = out(reg32) cdata[21], cdata22 = out(reg32) cdata[22],
-                cdata23 = out(reg32) cdata[23], cdata24 = out(reg32) cdata[24],
-                cdata25 = out(reg32) cdata[25], cdata26 = out(reg32) cdata[26],
-                cdata27 = out(reg32) cdata[27], cdata28 = out(reg32) cdata[28],
-                cdata29 = out(reg32) cdata[29], cdata30 = out(reg32) cdata[30],
-                cdata31 = out(reg32) cdata[31], taddr = in(reg32) taddr, options(nostack),
             );
         }
         redval

@@ -94,172 +94,48 @@ pub trait Tcgen05Mma: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05Mma for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05Mma for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05Mma for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_i8, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05Mma for (kind_i8, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -330,144 +206,54 @@ pub trait Tcgen05MmaScaleInputD: Sealed {
     );
 }
 
-impl Tcgen05MmaScaleInputD for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaScaleInputD for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue<const SCALE_INPUT_D: i32>(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                _scale_input_d: n32<SCALE_INPUT_D>,
+            ) {
+                const {
+                    assert!(
+                        SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                        "`scale_input_d` must be from 0 to 15"
+                    )
+                };
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        scale_input_d = const SCALE_INPUT_D, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaScaleInputD for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaScaleInputD for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaScaleInputD for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
 }
 
 /// Starts a matrix multiplication.
@@ -538,284 +324,104 @@ pub trait Tcgen05MmaDisableOutputLane<const N: usize>: Sealed {
     );
 }
 
-impl Tcgen05MmaDisableOutputLane<4> for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaDisableOutputLane<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                disable_output_lane: [u32; 4],
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc,
+                        disable_output_lane0 = in(reg32) disable_output_lane[0],
+                        disable_output_lane1 = in(reg32) disable_output_lane[1],
+                        disable_output_lane2 = in(reg32) disable_output_lane[2],
+                        disable_output_lane3 = in(reg32) disable_output_lane[3],
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaDisableOutputLane<8> for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
 }
 
-impl Tcgen05MmaDisableOutputLane<4> for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaDisableOutputLane<8> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                disable_output_lane: [u32; 8],
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc,
+                        disable_output_lane0 = in(reg32) disable_output_lane[0],
+                        disable_output_lane1 = in(reg32) disable_output_lane[1],
+                        disable_output_lane2 = in(reg32) disable_output_lane[2],
+                        disable_output_lane3 = in(reg32) disable_output_lane[3],
+                        disable_output_lane4 = in(reg32) disable_output_lane[4],
+                        disable_output_lane5 = in(reg32) disable_output_lane[5],
+                        disable_output_lane6 = in(reg32) disable_output_lane[6],
+                        disable_output_lane7 = in(reg32) disable_output_lane[7],
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaDisableOutputLane<8> for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaDisableOutputLane<4> for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaDisableOutputLane<8> for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaDisableOutputLane<4> for (kind_i8, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaDisableOutputLane<8> for (kind_i8, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -936,6 +542,47 @@ where
     }
 }
 
+impl Tcgen05MmaDisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SCALE_INPUT_D: i32>(
+        self,
+        d_tmem: u32,
+        a_desc: u64,
+        b_desc: u64,
+        idesc: u32,
+        disable_output_lane: [u32; 4],
+        enable_input_d: bool,
+        _scale_input_d: n32<SCALE_INPUT_D>,
+    ) {
+        const {
+            assert!(
+                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                "`scale_input_d` must be from 0 to 15"
+            )
+        };
+        unsafe {
+            asm!(
+                "{{",
+                ".reg .pred PRED_enable_input_d;",
+                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                "}}",
+                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                idesc = in(reg32) idesc,
+                disable_output_lane0 = in(reg32) disable_output_lane[0],
+                disable_output_lane1 = in(reg32) disable_output_lane[1],
+                disable_output_lane2 = in(reg32) disable_output_lane[2],
+                disable_output_lane3 = in(reg32) disable_output_lane[3],
+                enable_input_d = in(reg32) u32::from(enable_input_d),
+                scale_input_d = const SCALE_INPUT_D, options(nostack),
+            );
+        }
+    }
+}
+
 impl Tcgen05MmaDisableOutputLaneScaleInputD<8> for (kind_f16, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
@@ -974,47 +621,6 @@ where
                 disable_output_lane5 = in(reg32) disable_output_lane[5],
                 disable_output_lane6 = in(reg32) disable_output_lane[6],
                 disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaDisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
                 enable_input_d = in(reg32) u32::from(enable_input_d),
                 scale_input_d = const SCALE_INPUT_D, options(nostack),
             );
@@ -1116,172 +722,48 @@ pub trait Tcgen05MmaTmemA: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaTmemA for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaTmemA for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaTmemA for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_i8, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemA for (kind_i8, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -1352,144 +834,54 @@ pub trait Tcgen05MmaTmemAScaleInputD: Sealed {
     );
 }
 
-impl Tcgen05MmaTmemAScaleInputD for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaTmemAScaleInputD for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue<const SCALE_INPUT_D: i32>(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                _scale_input_d: n32<SCALE_INPUT_D>,
+            ) {
+                const {
+                    assert!(
+                        SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                        "`scale_input_d` must be from 0 to 15"
+                    )
+                };
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        scale_input_d = const SCALE_INPUT_D, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaTmemAScaleInputD for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemAScaleInputD for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemAScaleInputD for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {scale_input_d};"
 }
 
 /// Starts a matrix multiplication.
@@ -1560,284 +952,104 @@ pub trait Tcgen05MmaTmemADisableOutputLane<const N: usize>: Sealed {
     );
 }
 
-impl Tcgen05MmaTmemADisableOutputLane<4> for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaTmemADisableOutputLane<4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                disable_output_lane: [u32; 4],
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc,
+                        disable_output_lane0 = in(reg32) disable_output_lane[0],
+                        disable_output_lane1 = in(reg32) disable_output_lane[1],
+                        disable_output_lane2 = in(reg32) disable_output_lane[2],
+                        disable_output_lane3 = in(reg32) disable_output_lane[3],
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaTmemADisableOutputLane<8> for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
+    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
 }
 
-impl Tcgen05MmaTmemADisableOutputLane<4> for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaTmemADisableOutputLane<8> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                disable_output_lane: [u32; 8],
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc,
+                        disable_output_lane0 = in(reg32) disable_output_lane[0],
+                        disable_output_lane1 = in(reg32) disable_output_lane[1],
+                        disable_output_lane2 = in(reg32) disable_output_lane[2],
+                        disable_output_lane3 = in(reg32) disable_output_lane[3],
+                        disable_output_lane4 = in(reg32) disable_output_lane[4],
+                        disable_output_lane5 = in(reg32) disable_output_lane[5],
+                        disable_output_lane6 = in(reg32) disable_output_lane[6],
+                        disable_output_lane7 = in(reg32) disable_output_lane[7],
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaTmemADisableOutputLane<8> for (kind_tf32, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemADisableOutputLane<4> for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemADisableOutputLane<8> for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemADisableOutputLane<4> for (kind_i8, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemADisableOutputLane<8> for (kind_i8, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_tf32, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
+    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -1958,6 +1170,47 @@ where
     }
 }
 
+impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
+where
+    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
+{
+    #[inline(always)]
+    unsafe fn issue<const SCALE_INPUT_D: i32>(
+        self,
+        d_tmem: u32,
+        a_tmem: u32,
+        b_desc: u64,
+        idesc: u32,
+        disable_output_lane: [u32; 4],
+        enable_input_d: bool,
+        _scale_input_d: n32<SCALE_INPUT_D>,
+    ) {
+        const {
+            assert!(
+                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                "`scale_input_d` must be from 0 to 15"
+            )
+        };
+        unsafe {
+            asm!(
+                "{{",
+                ".reg .pred PRED_enable_input_d;",
+                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                "}}",
+                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                idesc = in(reg32) idesc,
+                disable_output_lane0 = in(reg32) disable_output_lane[0],
+                disable_output_lane1 = in(reg32) disable_output_lane[1],
+                disable_output_lane2 = in(reg32) disable_output_lane[2],
+                disable_output_lane3 = in(reg32) disable_output_lane[3],
+                enable_input_d = in(reg32) u32::from(enable_input_d),
+                scale_input_d = const SCALE_INPUT_D, options(nostack),
+            );
+        }
+    }
+}
+
 impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<8> for (kind_f16, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
@@ -1996,47 +1249,6 @@ where
                 disable_output_lane5 = in(reg32) disable_output_lane[5],
                 disable_output_lane6 = in(reg32) disable_output_lane[6],
                 disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
                 enable_input_d = in(reg32) u32::from(enable_input_d),
                 scale_input_d = const SCALE_INPUT_D, options(nostack),
             );
@@ -2837,128 +2049,50 @@ pub trait Tcgen05MmaBlockScaleVec2x: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2x for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2x for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2x for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2x for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2x for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -3034,128 +2168,50 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2xCollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -3231,128 +2287,50 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2xCollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -3428,128 +2406,50 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2xCollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -3625,128 +2525,50 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2xCollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2xCollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2xCollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -5172,128 +3994,50 @@ pub trait Tcgen05MmaBlockScaleVec2TmemA: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemA for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2TmemA for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemA for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemA for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemA for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -5369,128 +4113,50 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2TmemACollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -5566,128 +4232,50 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2TmemACollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -5763,128 +4351,50 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2TmemACollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -5960,128 +4470,50 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleVec2TmemACollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleVec2TmemACollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleVec2TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_86 sm_100a_103a_107a_110a
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::2X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -7507,190 +5939,54 @@ pub trait Tcgen05MmaBlockScaleBlock32: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32 for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32 for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -7766,190 +6062,54 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32CollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -8025,190 +6185,54 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32CollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -8284,190 +6308,54 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -8543,190 +6431,54 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32CollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -9477,190 +7229,54 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemA: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32TmemA for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemA for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -9736,190 +7352,54 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -9995,190 +7475,54 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -10254,190 +7598,54 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication.
@@ -10513,190 +7721,54 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                        scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -10759,120 +7831,48 @@ pub trait Tcgen05MmaSp: Sealed {
     );
 }
 
-impl Tcgen05MmaSp for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSp for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSp for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSp for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSp for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -10935,120 +7935,48 @@ pub trait Tcgen05MmaSpTmemA: Sealed {
     );
 }
 
-impl Tcgen05MmaSpTmemA for (kind_f16, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpTmemA for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpTmemA for (kind_f16, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpTmemA for (kind_f8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpTmemA for (kind_f8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_f16, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f16, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
+    (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -11839,196 +8767,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32 for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32 for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -12109,196 +8896,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -12379,196 +9025,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -12649,196 +9154,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -12919,196 +9283,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32CollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -13899,196 +10122,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemA: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32TmemA for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemA for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -14169,196 +10251,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -14439,196 +10380,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -14709,196 +10509,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication with A sparse: two of each four elements are zero.
@@ -14979,196 +10638,55 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard: Sealed {
     );
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf8f6f4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                sp_info_tmem: u32,
+                idesc: u32,
+                scale_a_tmem: u32,
+                scale_b_tmem: u32,
+                enable_input_d: bool,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf8f6f4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_1)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard for (kind_mxf4nvf4, cta_group_2)
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
-        }
-    }
+forms! {
+    (kind_mxf8f6f4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+        "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -15221,88 +10739,40 @@ pub trait Tcgen05MmaWsCollectorB0Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB0Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -15374,120 +10844,48 @@ pub trait Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -15540,88 +10938,40 @@ pub trait Tcgen05MmaWsCollectorB0Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB0Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -15693,120 +11043,48 @@ pub trait Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -15859,88 +11137,40 @@ pub trait Tcgen05MmaWsCollectorB0Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB0Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16012,120 +11242,48 @@ pub trait Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16178,88 +11336,40 @@ pub trait Tcgen05MmaWsCollectorB0Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB0Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16331,120 +11441,48 @@ pub trait Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16497,88 +11535,40 @@ pub trait Tcgen05MmaWsCollectorB1Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB1Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16650,120 +11640,48 @@ pub trait Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16816,88 +11734,40 @@ pub trait Tcgen05MmaWsCollectorB1Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB1Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -16969,120 +11839,48 @@ pub trait Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17135,88 +11933,40 @@ pub trait Tcgen05MmaWsCollectorB1Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB1Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17288,120 +12038,48 @@ pub trait Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17454,88 +12132,40 @@ pub trait Tcgen05MmaWsCollectorB1Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB1Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17607,120 +12237,48 @@ pub trait Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17773,88 +12331,40 @@ pub trait Tcgen05MmaWsCollectorB2Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB2Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -17926,120 +12436,48 @@ pub trait Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18092,88 +12530,40 @@ pub trait Tcgen05MmaWsCollectorB2Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB2Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18245,120 +12635,48 @@ pub trait Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18411,88 +12729,40 @@ pub trait Tcgen05MmaWsCollectorB2Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB2Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18564,120 +12834,48 @@ pub trait Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18730,88 +12928,40 @@ pub trait Tcgen05MmaWsCollectorB2Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB2Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -18883,120 +13033,48 @@ pub trait Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19049,88 +13127,40 @@ pub trait Tcgen05MmaWsCollectorB3Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB3Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19202,120 +13232,48 @@ pub trait Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19368,88 +13326,40 @@ pub trait Tcgen05MmaWsCollectorB3Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB3Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19521,120 +13431,48 @@ pub trait Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19687,88 +13525,40 @@ pub trait Tcgen05MmaWsCollectorB3Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB3Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -19840,120 +13630,48 @@ pub trait Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20006,88 +13724,40 @@ pub trait Tcgen05MmaWsCollectorB3Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsCollectorB3Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20159,120 +13829,48 @@ pub trait Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_desc: u64,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20325,88 +13923,40 @@ pub trait Tcgen05MmaWsTmemACollectorB0Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20478,120 +14028,48 @@ pub trait Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20644,88 +14122,40 @@ pub trait Tcgen05MmaWsTmemACollectorB0Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20797,120 +14227,48 @@ pub trait Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -20963,88 +14321,40 @@ pub trait Tcgen05MmaWsTmemACollectorB0Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21116,120 +14426,48 @@ pub trait Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21282,88 +14520,40 @@ pub trait Tcgen05MmaWsTmemACollectorB0Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21435,120 +14625,48 @@ pub trait Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21601,88 +14719,40 @@ pub trait Tcgen05MmaWsTmemACollectorB1Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21754,120 +14824,48 @@ pub trait Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -21920,88 +14918,40 @@ pub trait Tcgen05MmaWsTmemACollectorB1Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22073,120 +15023,48 @@ pub trait Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22239,88 +15117,40 @@ pub trait Tcgen05MmaWsTmemACollectorB1Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22392,120 +15222,48 @@ pub trait Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22558,88 +15316,40 @@ pub trait Tcgen05MmaWsTmemACollectorB1Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22711,120 +15421,48 @@ pub trait Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -22877,88 +15515,40 @@ pub trait Tcgen05MmaWsTmemACollectorB2Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23030,120 +15620,48 @@ pub trait Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23196,88 +15714,40 @@ pub trait Tcgen05MmaWsTmemACollectorB2Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23349,120 +15819,48 @@ pub trait Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23515,88 +15913,40 @@ pub trait Tcgen05MmaWsTmemACollectorB2Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23668,120 +16018,48 @@ pub trait Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23834,88 +16112,40 @@ pub trait Tcgen05MmaWsTmemACollectorB2Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -23987,120 +16217,48 @@ pub trait Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24153,88 +16311,40 @@ pub trait Tcgen05MmaWsTmemACollectorB3Fill: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Fill for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3Fill for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Fill for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Fill for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Fill for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24306,120 +16416,48 @@ pub trait Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24472,88 +16510,40 @@ pub trait Tcgen05MmaWsTmemACollectorB3Use: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Use for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3Use for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Use for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Use for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Use for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24625,120 +16615,48 @@ pub trait Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24791,88 +16709,40 @@ pub trait Tcgen05MmaWsTmemACollectorB3Lastuse: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Lastuse for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3Lastuse for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Lastuse for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Lastuse for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Lastuse for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -24944,120 +16814,48 @@ pub trait Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -25110,88 +16908,40 @@ pub trait Tcgen05MmaWsTmemACollectorB3Discard: Sealed {
     unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Discard for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3Discard for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3Discard for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Discard for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3Discard for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
 /// Starts a matrix multiplication that keeps B in a collector buffer: `fill` loads the buffer,
@@ -25263,118 +17013,46 @@ pub trait Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc: Sealed {
     );
 }
 
-impl Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc for kind_f16
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue(
+                self,
+                d_tmem: u32,
+                a_tmem: u32,
+                b_desc: u64,
+                idesc: u32,
+                enable_input_d: bool,
+                zero_column_mask_desc: u64,
+            ) {
+                unsafe {
+                    asm!(
+                        "{{",
+                        ".reg .pred PRED_enable_input_d;",
+                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                        $ptx,
+                        "}}",
+                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc for kind_tf32
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc for kind_f8f6f4
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
-}
-
-impl Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc for kind_i8
-where
-    for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
-{
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        enable_input_d: bool,
-        zero_column_mask_desc: u64,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-            );
-        }
-    }
+forms! {
+    kind_f16: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_tf32: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
+    kind_i8: ptx_86 sm_100f_103f_107f_110f
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }

@@ -82,72 +82,36 @@ pub trait TensormapCpFenceproxy: Sealed {
     unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>);
 }
 
-impl TensormapCpFenceproxy for scope_cta
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned [{dst}], [{src}], {size};",
-                dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
-                size = const SIZE, options(nostack),
-            );
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl TensormapCpFenceproxy for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            #[inline(always)]
+            unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
+                const { assert!(SIZE == 128, "`size` must be 128") };
+                unsafe {
+                    asm!(
+                        $ptx,
+                        dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
+                        size = const SIZE, options(nostack),
+                    );
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl TensormapCpFenceproxy for scope_cluster
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cluster.sync.aligned [{dst}], [{src}], {size};",
-                dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
-                size = const SIZE, options(nostack),
-            );
-        }
-    }
-}
-
-impl TensormapCpFenceproxy for scope_gpu
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [{dst}], [{src}], {size};",
-                dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
-                size = const SIZE, options(nostack),
-            );
-        }
-    }
-}
-
-impl TensormapCpFenceproxy for scope_sys
-where
-    for<'a> Target: Has<ptx_83> + Has<sm_90>,
-{
-    #[inline(always)]
-    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
-        const { assert!(SIZE == 128, "`size` must be 128") };
-        unsafe {
-            asm!(
-                "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.sys.sync.aligned [{dst}], [{src}], {size};",
-                dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
-                size = const SIZE, options(nostack),
-            );
-        }
-    }
+forms! {
+    scope_cta: ptx_83 sm_90
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned [{dst}], [{src}], {size};"
+    scope_cluster: ptx_83 sm_90
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cluster.sync.aligned [{dst}], [{src}], {size};"
+    scope_gpu: ptx_83 sm_90
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [{dst}], [{src}], {size};"
+    scope_sys: ptx_83 sm_90
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.sys.sync.aligned [{dst}], [{src}], {size};"
 }
 
 /// Replaces the field of the name in a tensor map.

@@ -15,6 +15,24 @@ pub(super) struct Body {
 
 /// The body for a variant whose arguments have the types that it says.
 pub(super) fn body(variant: &Variant) -> Body {
+    body_with(variant, &literal(&instruction(variant)))
+}
+
+/// The line of the statement that is the instruction, as `asm!` takes it.
+pub(super) fn instruction(variant: &Variant) -> String {
+    variant
+        .asm_lines()
+        .into_iter()
+        .find(|line| line.starts_with(variant.opcode()))
+        .unwrap_or_default()
+}
+
+pub(super) fn literal(text: &str) -> String {
+    format!("{text:?}")
+}
+
+/// The body with `instruction` in the place of the instruction's line.
+pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
     let mut out = String::new();
     for arg in &variant.args {
         if let Type::Immediate { low, high, step } = arg.ty {
@@ -56,7 +74,11 @@ pub(super) fn body(variant: &Variant) -> Body {
     out += &docs::effects(variant);
     out += "unsafe {\n    asm!(\n";
     for line in variant.asm_lines() {
-        let _ = writeln!(out, "        {line:?},");
+        let line = match line.starts_with(variant.opcode()) {
+            true => instruction.to_string(),
+            false => literal(&line),
+        };
+        let _ = writeln!(out, "        {line},");
     }
     for line in filled(&operands) {
         let _ = writeln!(out, "        {line}");

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail};
 
-use super::body::body;
+use super::body::{body, body_with, instruction, literal};
 use super::shape::{
     Element, Length, Position, Shape, angle, arrow, camel_case, length_of, result_type, rust_type,
     scalar_of, tuple,
@@ -286,25 +286,150 @@ fn selected(overload: &Overload, variants: &[Variant], shape: &Shape) -> String 
         angle(&shape.trait_parameters()),
         issue_params(shape, None),
     );
-    for variant in variants.iter().flat_map(|variant| concrete(variant, shape)) {
-        let body = body(&variant);
-        let result = result_type(variant.result.as_ref());
-        let output = if one_result {
-            String::new()
-        } else {
-            format!("type Output = {result};\n")
-        };
-        let (types, parameters) = selectors_of(&variant, shape);
+    out += &implementations(overload, shape, &trait_name, one_result);
+    out
+}
+
+/// Variants in a table, where this many or more differ in nothing but the selecting types and the
+/// text of the instruction.
+const TABLE: usize = 3;
+
+/// What implements the trait.
+fn implementations(
+    overload: &Overload,
+    shape: &Shape,
+    trait_name: &str,
+    one_result: bool,
+) -> String {
+    let variants: Vec<Variant> = overload
+        .variants
+        .iter()
+        .flat_map(|variant| concrete(variant, shape))
+        .collect();
+    let mut groups: Vec<(String, Vec<&Variant>)> = Vec::new();
+    for variant in &variants {
+        let text = implementation(
+            variant,
+            overload,
+            shape,
+            (trait_name, one_result),
+            ("Selector", "for<'a> Target: Demand", "\"$ptx\""),
+        );
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, group)) => group.push(variant),
+            None => groups.push((text, vec![variant])),
+        }
+    }
+    let mut out = String::new();
+    for (text, group) in groups {
+        if group.len() >= TABLE {
+            out += &table(&text, &group, shape);
+            continue;
+        }
+        for variant in group {
+            let requirement = requirement(variant);
+            out += &implementation(
+                variant,
+                overload,
+                shape,
+                (trait_name, one_result),
+                (
+                    &selectors_of(variant, shape).0,
+                    requirement.trim_start_matches("where "),
+                    &literal(&instruction(variant)),
+                ),
+            );
+            out += "\n\n";
+        }
+    }
+    out
+}
+
+/// An `impl` for a selecting type, with what it demands of the build target, and the text of the
+/// instruction.
+fn implementation(
+    variant: &Variant,
+    overload: &Overload,
+    shape: &Shape,
+    (trait_name, one_result): (&str, bool),
+    (selector, demand, ptx): (&str, &str, &str),
+) -> String {
+    let unsafety = if is_safe(overload) { "" } else { "unsafe " };
+    let immediates: Vec<String> = shape.immediates().collect();
+    let result = result_type(variant.result.as_ref());
+    let output = match one_result {
+        true => String::new(),
+        false => format!("type Output = {result};\n"),
+    };
+    let demand = match demand {
+        "" => String::new(),
+        demand => format!("where {demand}"),
+    };
+    let body = body_with(variant, ptx);
+    format!(
+        "impl {trait_name}{} for {selector} {demand} {{\n{output}#[inline(always)]\n{unsafety}fn issue{}({}){} {{ {}{} }}\n}}",
+        angle(&selectors_of(variant, shape).1),
+        angle(&immediates),
+        issue_params(shape, Some(variant)),
+        arrow(&result),
+        body.statements,
+        body.value,
+    )
+}
+
+/// Before and after an `impl` that stands for the `impl`s of a table, and that [`expand_tables`]
+/// makes a macro.
+const TABLE_BEGINS: &str = "// table begins";
+const TABLE_ENDS: &str = "// table ends";
+
+/// The `impl` with placeholders, and a table of its cases: selecting type, demands, PTX.
+fn table(implementation: &str, group: &[&Variant], shape: &Shape) -> String {
+    let mut out = format!("{TABLE_BEGINS}\n{implementation}\n{TABLE_ENDS}\n\nforms! {{\n");
+    for variant in group {
+        let markers: Vec<String> = variant
+            .isas
+            .marker()
+            .into_iter()
+            .chain(variant.targets.marker())
+            .collect();
         let _ = writeln!(
             out,
-            "impl {trait_name}{} for {types} {} {{\n{output}#[inline(always)]\n{unsafety}fn issue{immediates}({}){} {{ {}{} }}\n}}\n",
-            angle(&parameters),
-            requirement(&variant),
-            issue_params(shape, Some(&variant)),
-            arrow(&result),
-            body.statements,
-            body.value,
+            "    {}: {}\n        {}",
+            selectors_of(variant, shape).0,
+            markers.join(" "),
+            literal(&instruction(variant))
         );
+    }
+    out + "}\n\n"
+}
+
+/// Makes macros of the marked `impl`s. That comes after rustfmt, which does not format macros.
+pub(super) fn expand_tables(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_table = false;
+    for line in text.lines() {
+        match line {
+            TABLE_BEGINS => {
+                in_table = true;
+                out += "macro_rules! forms {\n    \
+                    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(\n";
+            }
+            TABLE_ENDS => {
+                in_table = false;
+                out += "    )*};\n}\n";
+            }
+            _ if in_table && !line.is_empty() => {
+                let line = line
+                    .replace("for Selector", "for $selector")
+                    .replace(": Demand,", ": $(Has<$has> +)*,")
+                    .replace("\"$ptx\"", "$ptx");
+                let _ = writeln!(out, "        {line}");
+            }
+            _ => {
+                out += line;
+                out.push('\n');
+            }
+        }
     }
     out
 }
