@@ -43,8 +43,7 @@ use crate::tags::{
     sem_relaxed, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_93, ptx_93_to_94, ptx_94, ptx_95, sm_100, sm_100f_103f_107f_110f_120f_121f,
-    sm_107f,
+    Has, Target, ptx_93, ptx_94, ptx_95, sm_100, sm_100f_103f_107f_110f_120f_121f, sm_107f,
 };
 use crate::value::{Value, array_to_bits, bf16, bf16x2, f16, f16x2};
 
@@ -115,7 +114,7 @@ where
 #[inline(always)]
 pub fn fabric_wait()
 where
-    for<'a> Target: Has<ptx_93_to_94> + Has<sm_100>,
+    for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
     unsafe {
         asm!("fabric.wait.sync_restrict::reads;", options(nostack),);

@@ -142,14 +142,6 @@ pub struct ptx_93;
 #[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "93"))]
 impl Has<ptx_93> for Target {}
 
-/// PTX ISA 9.3 to 9.4.
-pub struct ptx_93_to_94;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    all(cuda_ptx_isa = "93", not(cuda_ptx_isa = "95"))
-))]
-impl Has<ptx_93_to_94> for Target {}
-
 /// PTX ISA 9.4 or later.
 pub struct ptx_94;
 #[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "94"))]

@@ -1,10 +1,10 @@
 //! The device crate's `tags.rs`, `target.rs` and `names.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::docs::doc;
-use crate::spec::{Isa, Isas, Spec, Targets};
+use crate::spec::{Isa, Spec, Targets};
 
 /// The head of a generated file.
 pub(super) fn header(source: &str) -> String {
@@ -51,10 +51,12 @@ pub(super) fn tags(spec: &Spec) -> String {
 
 /// Requirements on the build target, as types.
 pub(super) fn target(spec: &Spec) -> String {
-    let mut isas = BTreeSet::new();
+    let mut isas = BTreeMap::new();
     let mut targets = BTreeSet::new();
     for (_, _, variant) in spec.variants() {
-        isas.insert(variant.isas);
+        if let Some(marker) = variant.isas.marker() {
+            isas.insert(marker, variant.isas.first);
+        }
         targets.insert(variant.targets.clone());
     }
     let mut out = header("spec/");
@@ -80,16 +82,13 @@ pub(super) fn target(spec: &Spec) -> String {
             note = \"choose the target with `cargo xtask build --arch`\"\n\
         )]\n\
         pub trait Has<F> {}\n\n";
-    for isas in isas {
-        if let Some(marker) = isas.marker() {
-            let or_later = if isas.last.is_none() { " or later" } else { "" };
-            let docs = doc(&format!("PTX ISA {isas}{or_later}."));
-            let _ = writeln!(
-                out,
-                "{docs}pub struct {marker};\n{}impl Has<{marker}> for Target {{}}\n",
-                isa_cfg(isas)
-            );
-        }
+    for (marker, isa) in isas {
+        let docs = doc(&format!("PTX ISA {isa} or later."));
+        let _ = writeln!(
+            out,
+            "{docs}pub struct {marker};\n{}impl Has<{marker}> for Target {{}}\n",
+            isa_cfg(isa)
+        );
     }
     for targets in targets {
         if let Some(marker) = targets.marker() {
@@ -117,22 +116,13 @@ fn rustc_knows(feature: &str) -> bool {
     }
 }
 
-fn isa_cfg(isas: Isas) -> String {
-    let number = isas.first.0;
-    let mut conditions = vec![format!("cuda_ptx_isa = \"{number}\"")];
-    let feature = format!("ptx{number}");
+fn isa_cfg(isa: Isa) -> String {
+    let mut conditions = vec![format!("cuda_ptx_isa = \"{}\"", isa.0)];
+    let feature = format!("ptx{}", isa.0);
     if rustc_knows(&feature) {
         conditions.push(format!("target_feature = \"{feature}\""));
     }
-    match isas.last.and_then(Isa::next) {
-        None => cfg(conditions),
-        // It is gone again.
-        Some(next) => cfg(vec![format!(
-            "all({}, not(cuda_ptx_isa = \"{}\"))",
-            conditions.join(", "),
-            next.0
-        )]),
-    }
+    cfg(conditions)
 }
 
 fn targets_cfg(targets: &Targets) -> String {

@@ -92,11 +92,6 @@ impl Isa {
             .filter(|version| KNOWN_ISAS.contains(version));
         version.ok_or_else(|| format!("`{text}` is not a PTX ISA version (as in `PTX 8.0`)"))
     }
-
-    /// The version after this one.
-    pub fn next(self) -> Option<Isa> {
-        KNOWN_ISAS.iter().copied().find(|isa| *isa > self)
-    }
 }
 
 /// The PTX ISA versions that have an instruction: since one, and in rare cases until one.
@@ -125,13 +120,10 @@ impl Isas {
     }
 
     /// The marker type of the device crate, e.g. `ptx_80`; `None` for versions that are taken for
-    /// granted, those of `sm_70` and before.
+    /// granted, those of `sm_70` and before. That a newer version has dropped an instruction is
+    /// left out: ptxas goes on accepting it.
     pub fn marker(self) -> Option<String> {
-        let first = self.first.0;
-        match self.last {
-            Some(last) => Some(format!("ptx_{first}_to_{}", last.0)),
-            None => (self.first > Isa(60)).then(|| format!("ptx_{first}")),
-        }
+        (self.first > Isa(60)).then(|| format!("ptx_{}", self.first.0))
     }
 }
 
