@@ -260,7 +260,9 @@ where
     }
 }
 
-/// Replaces the field of the name in a tensor map.
+/// Replaces the field of the name, for one dimension, in a tensor map.
+///
+/// (`element_size` is another name of `element_stride`, as in C++.)
 ///
 /// ```text
 /// tensormap.replace.tile.field.global.b1024.type [tm_addr], ord, new_val;
@@ -338,7 +340,9 @@ where
     }
 }
 
-/// Replaces the field of the name in a tensor map.
+/// Replaces the field of the name, for one dimension, in a tensor map.
+///
+/// (`element_size` is another name of `element_stride`, as in C++.)
 ///
 /// ```text
 /// tensormap.replace.tile.field.global.b1024.type [tm_addr], ord, new_val;
@@ -416,7 +420,9 @@ where
     }
 }
 
-/// Replaces the field of the name in a tensor map.
+/// Replaces the field of the name, for one dimension, in a tensor map.
+///
+/// (`element_size` is another name of `element_stride`, as in C++.)
 ///
 /// ```text
 /// tensormap.replace.tile.field.global.b1024.type [tm_addr], ord, new_val;
@@ -494,7 +500,9 @@ where
     }
 }
 
-/// Replaces the field of the name in a tensor map.
+/// Replaces the field of the name, for one dimension, in a tensor map.
+///
+/// (`element_size` is another name of `element_stride`, as in C++.)
 ///
 /// ```text
 /// tensormap.replace.tile.field.global.b1024.type [tm_addr], ord, new_val;
@@ -572,7 +580,9 @@ where
     }
 }
 
-/// Replaces the field of the name in a tensor map.
+/// Replaces the field of the name, for one dimension, in a tensor map.
+///
+/// (`element_size` is another name of `element_stride`, as in C++.)
 ///
 /// ```text
 /// tensormap.replace.tile.field.global.b1024.type [tm_addr], ord, new_val;
