@@ -14,6 +14,7 @@
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
+//! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
 //! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
@@ -29,6 +30,7 @@ pub mod child;
 pub mod demo;
 #[cfg(feature = "gpu")]
 pub mod driver;
+pub mod exec;
 pub mod generate;
 #[cfg(feature = "gpu")]
 pub mod guide;

@@ -3,7 +3,7 @@
 //! Both compilers' dialects are read: nvcc's (NVVM) and LLVM's. Registers are resolved through nested scopes, so the
 //! `P_OUT` of one inline-assembly block is not the `P_OUT` of the next.
 
-mod lexer;
+pub(crate) mod lexer;
 mod mirrored;
 mod normalise;
 mod parser;

@@ -1,0 +1,807 @@
+//! Runs a grid: which warp goes on, which piece of which copy is moved, and what a standstill means.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use anyhow::{Result, bail, ensure};
+
+use super::check::{Check, Fault, Step, Thread, Violation};
+use super::clock::{Clock, Joins, ThreadClock};
+use super::memory::{Allocation, Memory, Shadow};
+use super::op::Inst;
+use super::program::Program;
+use super::state::*;
+use super::step::Flow;
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a CTA, in bytes.
+    pub shared_bytes: u32,
+    /// CTAs of a cluster; `None` leaves it to the kernel.
+    pub cluster: Option<[u32; 3]>,
+}
+
+impl Grid {
+    /// CTAs and threads, without dynamic shared memory.
+    #[must_use]
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        Self {
+            grid,
+            block,
+            shared_bytes: 0,
+            cluster: None,
+        }
+    }
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What picks the schedule; equal seeds give equal runs.
+    pub seed: u64,
+    /// The most warp instructions of a run.
+    pub limit: u64,
+    /// Whether data races and early accesses are looked for. Results are the same without, and faster.
+    pub races: bool,
+    /// Clusters that run at the same time.
+    pub resident: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            limit: 1 << 34,
+            races: true,
+            resident: 4,
+        }
+    }
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions of warps.
+    pub warp_instructions: u64,
+    /// The same, counted once for each thread that took part.
+    pub thread_instructions: u64,
+    /// Bulk copies and other asynchronous ones.
+    pub copies: u64,
+}
+
+/// Rounds of failing polls, with nothing else happening, that are taken for a deadlock.
+const IDLE_ROUNDS: u32 = 64;
+
+impl Program {
+    /// Runs a kernel to its end. `arguments` has the bytes of each parameter.
+    ///
+    /// # Errors
+    /// A [`Violation`], or a launch that the kernel does not take.
+    pub fn run(
+        &self,
+        kernel: &str,
+        grid: &Grid,
+        arguments: &[Vec<u8>],
+        memory: &mut Memory,
+        options: &Options,
+    ) -> Result<Stats> {
+        let number = self.kernel(kernel)?;
+        let function = &self.functions[number as usize];
+        let expected: Vec<u32> = function.params.iter().map(|param| param.1).collect();
+        let found: Vec<u32> = arguments.iter().map(|it| it.len() as u32).collect();
+        ensure!(
+            expected == found,
+            "`{kernel}` takes parameters of {expected:?} bytes, given are {found:?}"
+        );
+        let threads = grid.block.iter().product::<u32>();
+        let most = function.max_threads.unwrap_or(1024).min(1024);
+        ensure!(
+            (1..=most).contains(&threads),
+            "`{kernel}` takes 1 to {most} threads in a CTA, given are {threads}"
+        );
+        if let Some(required) = &function.required_threads {
+            let given = &grid.block[..required.len().min(3)];
+            ensure!(
+                given == required.as_slice(),
+                "`{kernel}` takes CTAs of {required:?} threads, given are {given:?}"
+            );
+        }
+        let cluster = grid.cluster.or(function.cluster);
+        let shape = cluster.unwrap_or([1; 3]);
+        for axis in 0..3 {
+            ensure!(
+                shape[axis] > 0 && grid.grid[axis].is_multiple_of(shape[axis]),
+                "expected a grid of whole clusters of {shape:?}, found {:?}",
+                grid.grid
+            );
+        }
+        if shape.iter().product::<u32>() > 16 {
+            bail!("expected at most 16 CTAs in a cluster, found {shape:?}");
+        }
+        let mut params = Vec::new();
+        for ((offset, _), bytes) in function.params.iter().zip(arguments) {
+            params.resize(*offset as usize, 0);
+            params.extend(bytes);
+        }
+        memory.forget_accesses();
+        self.place_variables(memory);
+        let mut machine = Machine {
+            program: self,
+            kernel: number,
+            grid: *grid,
+            cluster_shape: shape,
+            explicit_cluster: cluster.is_some(),
+            params,
+            memory,
+            clusters: Vec::new(),
+            next_cluster: 0,
+            rng: Rng(options.seed),
+            options: options.clone(),
+            patience: 0,
+            progress: 0,
+            strong_global: false,
+            stats: Stats::default(),
+            at: (0, 0),
+            agents: shape.iter().product::<u32>() * threads,
+            copy_line: 0,
+        };
+        machine.run().map_err(anyhow::Error::new)?;
+        Ok(machine.stats)
+    }
+
+    /// Module variables keep their values from launch to launch, so only missing ones are placed.
+    fn place_variables(&self, memory: &mut Memory) {
+        for variable in &self.variables {
+            let placed = memory.find(variable.address, 0);
+            let known = placed.is_some_and(|(number, offset)| {
+                offset == 0 && memory.allocations[number].name == variable.name
+            });
+            if !known {
+                memory.insert(Allocation {
+                    address: variable.address,
+                    name: variable.name.clone(),
+                    data: variable.bytes.clone(),
+                    shadow: Shadow::new(variable.bytes.len()),
+                    constant: variable.constant,
+                    uninitialised: false,
+                });
+            }
+        }
+    }
+}
+
+/// SplitMix64.
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((self.next() >> 32) as usize * bound.max(1)) >> 32
+    }
+
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// A grid that runs.
+pub struct Machine<'a> {
+    pub program: &'a Program,
+    pub kernel: u32,
+    pub grid: Grid,
+    pub cluster_shape: [u32; 3],
+    pub explicit_cluster: bool,
+    pub params: Vec<u8>,
+    pub memory: &'a mut Memory,
+    pub clusters: Vec<Cluster>,
+    next_cluster: u32,
+    pub rng: Rng,
+    pub options: Options,
+    /// One in so many turns moves a piece of a copy.
+    patience: usize,
+    /// Counts what may let a waiting thread go on.
+    pub progress: u64,
+    /// A strong access to global memory may order clusters; then races between them are not claimed.
+    pub strong_global: bool,
+    pub stats: Stats,
+    /// The cluster (its place in the list) and CTA that run now.
+    pub at: (usize, usize),
+    /// The first number of a copy in the clocks of a cluster.
+    pub agents: u32,
+    /// The line of the copy that was moved last.
+    pub copy_line: u32,
+}
+
+impl<'a> Machine<'a> {
+    pub fn threads_per_cta(&self) -> u32 {
+        self.grid.block.iter().product()
+    }
+
+    pub fn cluster_size(&self) -> u32 {
+        self.cluster_shape.iter().product()
+    }
+
+    /// How many clusters the grid has in x, y, z.
+    pub fn clusters_of_grid(&self) -> [u32; 3] {
+        [0, 1, 2].map(|axis| self.grid.grid[axis] / self.cluster_shape[axis])
+    }
+
+    /// Numbers in the clocks of a cluster: its threads, then copies.
+    pub fn domain(&self) -> u32 {
+        self.agents + AGENTS
+    }
+
+    fn run(&mut self) -> std::result::Result<(), Violation> {
+        self.patience = [1, 4, 64, 4096][self.rng.below(4)];
+        let total: u32 = self.clusters_of_grid().iter().product();
+        loop {
+            while self.next_cluster < total && self.clusters.len() < self.options.resident {
+                self.start_cluster();
+            }
+            if self.clusters.is_empty() {
+                return Ok(());
+            }
+            if self.turn()? {
+                continue;
+            }
+            // Nobody is ready: the rest of the grid may be what they wait for.
+            if self.next_cluster < total {
+                self.start_cluster();
+            } else {
+                self.break_standstill()?;
+            }
+        }
+    }
+
+    fn start_cluster(&mut self) {
+        let number = self.next_cluster;
+        self.next_cluster += 1;
+        let [nx, ny, _] = self.clusters_of_grid();
+        let place = [number % nx, number / nx % ny, number / nx / ny];
+        let clock = Rc::new(Clock::new(self.domain() as usize));
+        let [cx, cy, _] = self.cluster_shape;
+        let ctas = (0..self.cluster_size()).map(|rank| {
+            let inside = [rank % cx, rank / cx % cy, rank / cx / cy];
+            let ctaid = [0, 1, 2].map(|axis| place[axis] * self.cluster_shape[axis] + inside[axis]);
+            self.new_cta(ctaid, &clock)
+        });
+        let cluster = Cluster {
+            number,
+            ctas: ctas.collect(),
+            joins: Joins::default(),
+            copies: Vec::new(),
+            issued: 0,
+            barrier: ClusterBarrier::default(),
+            locations: HashMap::new(),
+        };
+        self.clusters.push(cluster);
+    }
+
+    fn new_cta(&self, ctaid: [u32; 3], clock: &Rc<Clock>) -> Cta {
+        let threads = self.threads_per_cta();
+        let bytes = (self.program.dynamic_start + self.grid.shared_bytes) as usize;
+        let function = &self.program.functions[self.kernel as usize];
+        let warps = (0..threads.div_ceil(32)).map(|number| {
+            let count = (threads - number * 32).min(32);
+            let live = (u64::from(u32::MAX) >> (32 - count)) as u32;
+            Warp {
+                number,
+                live,
+                registers: vec![[0; 32]; function.registers as usize],
+                predicates: vec![0; function.predicates as usize],
+                slots: vec![Slot {
+                    function: self.kernel,
+                    registers: 0,
+                    predicates: 0,
+                    local: 16,
+                    lanes: live,
+                }],
+                local: vec![[0; 32]; 16 + function.frame_bytes as usize],
+                splits: vec![Split {
+                    mask: live,
+                    pc: 0,
+                    frames: vec![Frame { slot: 0, back: 0 }],
+                    wait: Wait::Nothing,
+                    give_up: false,
+                }],
+                threads: vec![ThreadClock::new(clock); 32],
+                ..Warp::default()
+            }
+        });
+        Cta {
+            ctaid,
+            // What was there before: nothing that anybody may count on.
+            data: vec![0xcd; bytes],
+            shadow: Shadow::new(bytes),
+            barriers: BTreeMap::new(),
+            invalidated: HashMap::new(),
+            named: (0..16).map(|_| NamedBarrier::default()).collect(),
+            warps: warps.collect(),
+            live_threads: threads,
+        }
+    }
+
+    /// Lets one warp run for a while. `false` if none can.
+    fn turn(&mut self) -> std::result::Result<bool, Violation> {
+        if self.rng.one_in(self.patience) {
+            self.move_a_piece()
+                .map_err(|fault| self.blame_copy(*fault))?;
+        }
+        let total: usize = self
+            .clusters
+            .iter()
+            .flat_map(|it| &it.ctas)
+            .map(|cta| cta.warps.len())
+            .sum();
+        let mut start = self.rng.below(total);
+        let per_cta = self.threads_per_cta().div_ceil(32) as usize;
+        let per_cluster = per_cta * self.cluster_size() as usize;
+        for _ in 0..total {
+            let (cluster, rest) = (start / per_cluster, start % per_cluster);
+            let (cta, warp) = (rest / per_cta, rest % per_cta);
+            if self.clusters[cluster].ctas[cta].warps[warp].live != 0
+                && self.run_warp(cluster, cta, warp)?
+            {
+                return Ok(true);
+            }
+            start = (start + 1) % total;
+        }
+        Ok(false)
+    }
+
+    /// Runs a warp until its turn is over or it waits. `false` if it was waiting.
+    fn run_warp(
+        &mut self,
+        cluster: usize,
+        cta: usize,
+        number: usize,
+    ) -> std::result::Result<bool, Violation> {
+        self.at = (cluster, cta);
+        let mut warp = std::mem::take(&mut self.clusters[cluster].ctas[cta].warps[number]);
+        let result = self.run_splits(&mut warp);
+        let over = warp.live == 0;
+        self.clusters[cluster].ctas[cta].warps[number] = warp;
+        let ran = result?;
+        if over
+            && self.clusters[cluster]
+                .ctas
+                .iter()
+                .all(|it| it.live_threads == 0)
+        {
+            self.end_cluster(cluster)?;
+        }
+        Ok(ran)
+    }
+
+    /// All threads of a cluster have exited; its copies must not need its memory any more.
+    fn end_cluster(&mut self, cluster: usize) -> std::result::Result<(), Violation> {
+        while !self.clusters[cluster].copies.is_empty() {
+            let copy = &self.clusters[cluster].copies[0];
+            let shared = |place: &Place| matches!(place, Place::Shared { .. });
+            let reads = matches!(&copy.source, Source::Memory(place) if shared(place));
+            if reads || shared(&copy.target) {
+                let line = copy.line;
+                let fault = Fault::new(
+                    Check::ExitedCta,
+                    "expected a wait for this copy before the threads exit, since it still uses the \
+                     shared memory of its CTA",
+                );
+                return Err(self.violation(*fault, line, (0, 0), None));
+            }
+            self.move_piece_of(cluster, 0)
+                .map_err(|fault| self.blame_copy(*fault))?;
+        }
+        self.clusters.remove(cluster);
+        Ok(())
+    }
+
+    fn run_splits(&mut self, warp: &mut Warp) -> std::result::Result<bool, Violation> {
+        let Some(mut current) = self.pick_split(warp)? else {
+            return Ok(false);
+        };
+        merge(warp, &mut current);
+        let quantum = 1 + self.rng.below(64);
+        for _ in 0..quantum {
+            let ran = self.step(warp, current)?;
+            match ran {
+                Flow::Next => warp.splits[current].pc += 1,
+                Flow::Jump(target) => warp.splits[current].pc = target,
+                // A wait is noted in the split.
+                Flow::Wait => {}
+                Flow::WaitNext => warp.splits[current].pc += 1,
+                Flow::Ended => {
+                    warp.splits.swap_remove(current);
+                    return Ok(true);
+                }
+            }
+            if warp.splits[current].wait != Wait::Nothing {
+                return Ok(true);
+            }
+            if warp.splits.len() > 1 {
+                merge(warp, &mut current);
+                // At a branch, those that are behind may catch up.
+                if matches!(ran, Flow::Jump(_)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A split that can run: mostly the one that is furthest behind, so that others meet it.
+    fn pick_split(&mut self, warp: &mut Warp) -> std::result::Result<Option<usize>, Violation> {
+        if warp.splits.len() == 1 && warp.splits[0].wait == Wait::Nothing {
+            return Ok(Some(0));
+        }
+        let mut ready = Vec::new();
+        let mut number = 0;
+        while number < warp.splits.len() {
+            if let Wait::Converge(members) = warp.splits[number].wait {
+                if let Some(joined) = converge(warp, number, members) {
+                    return Ok(Some(joined));
+                }
+                number += 1;
+                continue;
+            }
+            if warp.splits[number].wait != Wait::Nothing {
+                let done = self.wake(warp, number);
+                if !done.map_err(|fault| self.blame(*fault, warp, number))? {
+                    number += 1;
+                    continue;
+                }
+                warp.splits[number].wait = Wait::Nothing;
+            }
+            ready.push(number);
+            number += 1;
+        }
+        if ready.is_empty() {
+            return Ok(None);
+        }
+        if self.rng.one_in(4) {
+            return Ok(Some(ready[self.rng.below(ready.len())]));
+        }
+        Ok(ready
+            .into_iter()
+            .min_by_key(|number| warp.splits[*number].pc))
+    }
+
+    fn step(&mut self, warp: &mut Warp, current: usize) -> std::result::Result<Flow, Violation> {
+        let split = &warp.splits[current];
+        let slot = split.frames.last().map_or(0, |frame| frame.slot);
+        let function = &self.program.functions[warp.slots[slot as usize].function as usize];
+        let inst: &'a Inst = &function.insts[split.pc as usize];
+        self.stats.warp_instructions += 1;
+        if self.stats.warp_instructions > self.options.limit {
+            let fault = Fault::new(
+                Check::Limit,
+                format!(
+                    "expected the grid to end within {} warp instructions",
+                    self.options.limit
+                ),
+            );
+            return Err(self.blame(*fault, warp, current));
+        }
+        let step = self.execute(inst, warp, current);
+        step.map_err(|fault| self.blame(*fault, warp, current))
+    }
+
+    /// The violation of the instruction that a split is at.
+    fn blame(&self, fault: Fault, warp: &Warp, split: usize) -> Violation {
+        let inst = self.inst_of(warp, &warp.splits[split]);
+        let (line, loc) = inst.map_or((0, (0, 0)), |inst| (inst.line, inst.loc));
+        let lane = fault
+            .lane
+            .unwrap_or_else(|| warp.splits[split].mask.trailing_zeros());
+        let thread = Thread {
+            cta: self.clusters[self.at.0].ctas[self.at.1].ctaid,
+            thread: self.thread_of(warp.number * 32 + lane),
+        };
+        self.violation(fault, line, loc, Some(thread))
+    }
+
+    fn blame_copy(&self, fault: Fault) -> Violation {
+        self.violation(fault, self.copy_line, (0, 0), None)
+    }
+
+    fn violation(
+        &self,
+        fault: Fault,
+        line: u32,
+        loc: (u32, u32),
+        thread: Option<Thread>,
+    ) -> Violation {
+        let file = self.program.files.get(&loc.0);
+        Violation {
+            check: fault.check,
+            kernel: self.program.functions[self.kernel as usize].name.clone(),
+            line,
+            source: file.map(|file| (file.clone(), loc.1)),
+            thread,
+            message: fault.message,
+        }
+    }
+
+    fn inst_of(&self, warp: &Warp, split: &Split) -> Option<&'a Inst> {
+        let slot = split.frames.last()?.slot;
+        let function = &self.program.functions[warp.slots[slot as usize].function as usize];
+        function.insts.get(split.pc as usize)
+    }
+
+    /// The place of a thread in its CTA.
+    pub fn thread_of(&self, number: u32) -> [u32; 3] {
+        let [x, y, _] = self.grid.block;
+        [number % x, number / x % y, number / x / y]
+    }
+
+    /// Nobody is ready: a copy goes on, or polls give up, or it is a deadlock.
+    fn break_standstill(&mut self) -> std::result::Result<(), Violation> {
+        if self.clusters.iter().any(|it| !it.copies.is_empty()) {
+            return self.move_a_piece().map_err(|fault| self.blame_copy(*fault));
+        }
+        for _ in 0..IDLE_ROUNDS {
+            let before = self.progress;
+            if !self.give_up_polls() {
+                break;
+            }
+            while self.turn()? {
+                if self.progress != before || self.clusters.is_empty() {
+                    return Ok(());
+                }
+            }
+            if self.progress != before {
+                return Ok(());
+            }
+        }
+        Err(self.deadlock())
+    }
+
+    /// Every `try_wait` and `test_wait` that waits returns false once.
+    fn give_up_polls(&mut self) -> bool {
+        let mut any = false;
+        let warps = self.clusters.iter_mut().flat_map(|it| &mut it.ctas);
+        for split in warps
+            .flat_map(|it| &mut it.warps)
+            .flat_map(|it| &mut it.splits)
+        {
+            if matches!(split.wait, Wait::Phase { .. } | Wait::Poll { .. }) {
+                split.give_up = matches!(split.wait, Wait::Phase { .. });
+                split.wait = Wait::Nothing;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Who waits for what.
+    fn deadlock(&self) -> Violation {
+        let mut waiters: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
+        let (mut first, mut check, mut exited) = (None, Check::Deadlock, 0);
+        for cluster in &self.clusters {
+            for cta in &cluster.ctas {
+                exited += self.threads_per_cta() - cta.live_threads;
+                for warp in &cta.warps {
+                    for split in &warp.splits {
+                        let Some(inst) = self.inst_of(warp, split) else {
+                            continue;
+                        };
+                        // `bar.sync` and the cluster's wait have been passed in the program.
+                        let passed = matches!(split.wait, Wait::Named { .. });
+                        let line = match (passed, split.pc) {
+                            (true, 1..) => self.line_before(warp, split),
+                            _ => inst.line,
+                        };
+                        if let Wait::Converge(_) = split.wait {
+                            check = Check::Divergence;
+                        }
+                        let lane = split.mask.trailing_zeros();
+                        let thread = Thread {
+                            cta: cta.ctaid,
+                            thread: self.thread_of(warp.number * 32 + lane),
+                        };
+                        if first.is_none() || matches!(split.wait, Wait::Converge(_)) {
+                            first = Some((line, inst.loc, thread));
+                        }
+                        let what = self.waits_for(cluster, cta, warp, split);
+                        let who = format!("{thread} and {} more", split.mask.count_ones() - 1);
+                        waiters.entry((line, what)).or_default().push(who);
+                    }
+                }
+            }
+        }
+        let mut message = String::from("nothing can go on:");
+        for ((line, what), who) in waiters.iter().take(6) {
+            let others = match who.len() {
+                1 => String::new(),
+                n => format!(", and {} other warps", n - 1),
+            };
+            message += &format!(" [{}{others} wait at PTX line {line} for {what}]", who[0]);
+        }
+        if exited > 0 {
+            message += &format!(" ({exited} threads of these CTAs have exited)");
+        }
+        let (line, loc, thread) = first.unwrap_or((
+            0,
+            (0, 0),
+            Thread {
+                cta: [0; 3],
+                thread: [0; 3],
+            },
+        ));
+        self.violation(*Fault::new(check, message), line, loc, Some(thread))
+    }
+
+    fn line_before(&self, warp: &Warp, split: &Split) -> u32 {
+        let slot = split.frames.last().map_or(0, |frame| frame.slot);
+        let function = &self.program.functions[warp.slots[slot as usize].function as usize];
+        function.insts[split.pc as usize - 1].line
+    }
+
+    fn waits_for(&self, cluster: &Cluster, cta: &Cta, warp: &Warp, split: &Split) -> String {
+        match &split.wait {
+            Wait::Phase {
+                rank,
+                offset,
+                phase,
+                parity,
+            }
+            | Wait::Poll {
+                rank,
+                offset,
+                phase,
+                parity,
+                ..
+            } => {
+                let owner = &cluster.ctas[*rank as usize];
+                let Some(barrier) = owner.barriers.get(offset) else {
+                    return format!("the mbarrier at {offset:#x}, which is gone");
+                };
+                let mut text = format!(
+                    "phase {phase} of the mbarrier at shared address {offset:#x} (initialised at PTX \
+                     line {}): {} of {} arrivals and {} bytes are missing",
+                    barrier.init_line, barrier.pending, barrier.expected, barrier.tx
+                );
+                let number = self.number_in_cluster(cta, cluster, warp, split);
+                let seen = barrier.seen.get(number as usize).copied().unwrap_or(0);
+                if let Some(parity) = parity
+                    && seen > 0
+                    && barrier.phase >= seen + 2
+                {
+                    text += &format!(
+                        "; it asked for parity {parity} and last saw {seen} phases complete, so it \
+                         is more than one phase behind, and the parity means a later phase now"
+                    );
+                }
+                text
+            }
+            Wait::Named { id, .. } => {
+                let barrier = &cta.named[*id as usize];
+                format!(
+                    "barrier {id}: {} of {} threads have arrived",
+                    barrier.arrived, barrier.expected
+                )
+            }
+            Wait::Cluster { .. } => format!(
+                "the cluster's barrier: {} threads have arrived",
+                cluster.barrier.arrived
+            ),
+            Wait::Converge(members) => format!(
+                "the other threads of its warp (lanes {:#x}) to execute the same instruction",
+                members & warp.live & !split.mask
+            ),
+            Wait::Bulk { .. } | Wait::Async { .. } => "its copies".to_owned(),
+            Wait::Nothing => "nothing".to_owned(),
+        }
+    }
+
+    fn number_in_cluster(&self, cta: &Cta, cluster: &Cluster, warp: &Warp, split: &Split) -> u32 {
+        let rank = cluster.ctas.iter().position(|it| std::ptr::eq(it, cta));
+        rank.unwrap_or(0) as u32 * self.threads_per_cta()
+            + warp.number * 32
+            + split.mask.trailing_zeros()
+    }
+
+    /// Whether what a split waits for has come; if so, what it learns by it is noted.
+    fn wake(&mut self, warp: &mut Warp, number: usize) -> Step<bool> {
+        let mask = warp.splits[number].mask;
+        let (cluster, cta) = self.at;
+        match warp.splits[number].wait.clone() {
+            Wait::Nothing => Ok(true),
+            Wait::Converge(_) => Ok(false),
+            Wait::Named {
+                id,
+                generation,
+                red,
+            } => {
+                let barrier = &self.clusters[cluster].ctas[cta].named[id as usize];
+                if barrier.generation == generation {
+                    return Ok(false);
+                }
+                let (done, result) = (barrier.done.clone(), barrier.result);
+                if let Some((f, dst)) = red {
+                    self.put_reduction(warp, number, f, dst, result);
+                }
+                if let Some(done) = done {
+                    for lane in lanes(mask) {
+                        let thread = &mut warp.threads[lane as usize];
+                        self.clusters[cluster].joins.acquire(thread, &done);
+                    }
+                }
+                Ok(true)
+            }
+            Wait::Phase {
+                rank,
+                offset,
+                phase,
+                ..
+            } => {
+                let barriers = &self.clusters[cluster].ctas[rank as usize].barriers;
+                Ok(barriers.get(&offset).is_none_or(|it| it.phase != phase))
+            }
+            Wait::Poll { progress, .. } => Ok(self.progress != progress),
+            Wait::Cluster { generation } => {
+                Ok(self.clusters[cluster].barrier.generation != generation)
+            }
+            Wait::Bulk { pending } => Ok(self.groups_done(warp, mask, pending, true)),
+            Wait::Async { pending } => Ok(self.groups_done(warp, mask, pending, false)),
+        }
+    }
+}
+
+/// Joins the lanes of `members` at one instruction, if all that are alive are there, and gives the
+/// split that they form.
+fn converge(warp: &mut Warp, number: usize, members: u32) -> Option<usize> {
+    let Split { pc, frames, .. } = warp.splits[number].clone();
+    let same = |split: &Split| {
+        split.pc == pc
+            && split.frames == frames
+            && matches!(split.wait, Wait::Converge(_) | Wait::Nothing)
+    };
+    let there = warp.splits.iter().filter(|split| same(split));
+    let there = there.fold(0, |mask, split| mask | split.mask);
+    let needed = members & warp.live;
+    if there & needed != needed {
+        return None;
+    }
+    let mut joined = warp.splits[number].clone();
+    warp.splits.retain(|split| !same(split));
+    (joined.mask, joined.wait) = (there, Wait::Nothing);
+    warp.splits.push(joined);
+    Some(warp.splits.len() - 1)
+}
+
+/// Joins the current split with those at the same place.
+fn merge(warp: &mut Warp, current: &mut usize) {
+    let mut other = 0;
+    while other < warp.splits.len() {
+        let (a, b) = (&warp.splits[*current], &warp.splits[other]);
+        let meets = other != *current
+            && a.pc == b.pc
+            && b.wait == Wait::Nothing
+            && a.frames == b.frames
+            && a.give_up == b.give_up;
+        if meets {
+            let mask = b.mask;
+            warp.splits[*current].mask |= mask;
+            let last = warp.splits.len() - 1;
+            warp.splits.swap_remove(other);
+            if *current == last {
+                *current = other;
+            }
+        } else {
+            other += 1;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! PTX executed on the CPU, with every barrier and copy checked.
+//!
+//! ```
+//! use cuda_ptx_host::exec::{Grid, Memory, Options, Program};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let program = Program::parse(
+//!     ".version 8.0\n.target sm_90a\n.address_size 64
+//!     .visible .entry number(.param .u64 out) {
+//!         .reg .b32 %r<2>; .reg .b64 %rd<4>;
+//!         ld.param.u64 %rd1, [out];
+//!         mov.u32 %r1, %tid.x;
+//!         mad.wide.u32 %rd2, %r1, 4, %rd1;
+//!         st.global.u32 [%rd2], %r1;
+//!         ret;
+//!     }",
+//! )?;
+//! let mut memory = Memory::new();
+//! let out = memory.uninitialised(4 * 64);
+//! let grid = Grid::new([1, 1, 1], [64, 1, 1]);
+//! program.run("number", &grid, &[out.address().to_le_bytes().to_vec()], &mut memory, &Options::default())?;
+//! assert_eq!(memory.download(out)[4 * 63..], 63u32.to_le_bytes());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The text is parsed ([`parse`]) and decoded once ([`decode`], [`op`]); what is not executed is an
+//! error then. A warp runs as vectors of 32 lanes ([`alu`], [`float`]); lanes that diverge become
+//! splits, which join again where they meet. Copies are moved in pieces at times and in an order that
+//! a seed picks, as are the warps ([`machine`]). Vector clocks ([`clock`]) and shadow memory
+//! ([`memory`]) tell which accesses are ordered; [`Check`] lists what can be found wrong.
+//! `docs/cpu-executor.md` has the instructions that are covered.
+
+mod alu;
+mod barrier;
+mod bulk;
+mod check;
+mod clock;
+mod decode;
+mod float;
+mod machine;
+mod memory;
+mod op;
+mod parse;
+mod program;
+mod state;
+mod step;
+
+pub use check::{Check, Thread, Violation};
+pub use machine::{Grid, Options, Stats};
+pub use memory::{Buffer, Memory};
+pub use program::Program;

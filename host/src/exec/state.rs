@@ -1,0 +1,272 @@
+//! The state of a running grid: clusters, CTAs, warps, barriers and copies under way.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+
+use super::alu::Lanes;
+use super::clock::{Arrivals, Clock, Joins, ThreadClock};
+use super::memory::Shadow;
+use super::op::{AtomOp, Dst, Ty};
+
+/// Numbers for copies in the clocks of a cluster; two for each copy under way.
+pub const AGENTS: u32 = 64;
+
+/// CTAs that share their memory.
+pub struct Cluster {
+    /// Its number in the grid.
+    pub number: u32,
+    pub ctas: Vec<Cta>,
+    pub joins: Joins,
+    pub copies: Vec<Copy>,
+    /// The copies issued so far.
+    pub issued: u64,
+    pub barrier: ClusterBarrier,
+    /// What strong accesses released, by address.
+    pub locations: HashMap<(u32, u64), Rc<Clock>>,
+}
+
+/// `barrier.cluster`.
+#[derive(Default)]
+pub struct ClusterBarrier {
+    pub arrived: u32,
+    pub generation: u64,
+    pub arrivals: Option<Arrivals>,
+    pub done: Option<Rc<Clock>>,
+}
+
+/// A CTA.
+pub struct Cta {
+    pub ctaid: [u32; 3],
+    pub data: Vec<u8>,
+    pub shadow: Shadow,
+    pub barriers: BTreeMap<u32, Mbarrier>,
+    /// Barriers that were invalidated, and where.
+    pub invalidated: HashMap<u32, u32>,
+    pub named: Vec<NamedBarrier>,
+    pub warps: Vec<Warp>,
+    pub live_threads: u32,
+}
+
+/// One of the 16 barriers of `bar`.
+#[derive(Default)]
+pub struct NamedBarrier {
+    pub arrived: u32,
+    pub expected: u32,
+    pub generation: u64,
+    pub arrivals: Option<Arrivals>,
+    pub done: Option<Rc<Clock>>,
+    /// How many predicates of `bar.red` held.
+    pub held: u32,
+    pub result: u32,
+    pub line: u32,
+}
+
+/// An mbarrier object.
+pub struct Mbarrier {
+    /// Arrivals of each phase.
+    pub expected: u32,
+    /// Arrivals still missing in this phase.
+    pub pending: u32,
+    /// Bytes still expected in this phase.
+    pub tx: i64,
+    /// How many phases are complete.
+    pub phase: u64,
+    pub arrivals: Arrivals,
+    /// What the last phase published.
+    pub done: Rc<Clock>,
+    pub init_line: u32,
+    /// `fence.mbarrier_init` has followed the initialisation.
+    pub fenced: bool,
+    /// A cluster barrier has followed that fence.
+    pub published: bool,
+    /// Threads that dropped out: number in the cluster, line.
+    pub dropped: Vec<(u32, u32)>,
+    /// For each thread of the cluster, how many phases its last successful wait by parity saw
+    /// complete; empty before the first.
+    pub seen: Vec<u64>,
+}
+
+impl Mbarrier {
+    /// Ends the phase if nothing is missing.
+    pub fn settle(&mut self) -> bool {
+        let complete = self.pending == 0 && self.tx == 0;
+        if complete {
+            self.phase += 1;
+            self.pending = self.expected;
+            self.done = self.arrivals.finish();
+        }
+        complete
+    }
+}
+
+/// Where a copy reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An allocation of global memory.
+    Global {
+        allocation: usize,
+        offset: usize,
+    },
+    /// Shared memory of a CTA of the cluster, by rank.
+    Shared {
+        rank: u32,
+        offset: u32,
+    },
+    Local(u64),
+    Param(u64),
+    Frame(u64),
+}
+
+impl Place {
+    /// The place `bytes` further on.
+    pub fn plus(self, bytes: u32) -> Self {
+        match self {
+            Self::Global { allocation, offset } => Self::Global {
+                allocation,
+                offset: offset + bytes as usize,
+            },
+            Self::Shared { rank, offset } => Self::Shared {
+                rank,
+                offset: offset + bytes,
+            },
+            other => other,
+        }
+    }
+}
+
+/// Where the bytes of a copy come from.
+pub enum Source {
+    Memory(Place),
+    /// Registers, of `st.async`.
+    Data(Vec<u8>),
+}
+
+/// A copy under way.
+pub struct Copy {
+    pub id: u64,
+    pub source: Source,
+    pub target: Place,
+    /// What has not been moved yet: offset and length.
+    pub pieces: Vec<(u32, u32)>,
+    /// The barrier that counts the bytes: rank and offset.
+    pub mbarrier: Option<(u32, u32)>,
+    pub reduce: Option<(AtomOp, Ty)>,
+    pub byte_mask: u16,
+    /// The copy's number in the clocks for its reads; its writes have the next one.
+    pub agent: u32,
+    pub tick: u32,
+    pub line: u32,
+}
+
+/// A copy that its thread waits for by group.
+#[derive(Clone, Copy)]
+pub struct Issued {
+    pub id: u64,
+    pub agent: u32,
+    pub tick: u32,
+}
+
+/// The groups of one thread.
+#[derive(Default)]
+pub struct Groups {
+    pub open: Vec<Issued>,
+    pub committed: VecDeque<Vec<Issued>>,
+}
+
+/// A warp.
+#[derive(Default)]
+pub struct Warp {
+    pub number: u32,
+    /// Lanes with a thread that has not exited.
+    pub live: u32,
+    pub registers: Vec<Lanes>,
+    pub predicates: Vec<u32>,
+    pub slots: Vec<Slot>,
+    pub local: Vec<[u8; 32]>,
+    pub splits: Vec<Split>,
+    pub threads: Vec<ThreadClock>,
+    /// Carry flags.
+    pub carry: u32,
+    pub bulk_groups: HashMap<u32, Groups>,
+    pub async_groups: HashMap<u32, Groups>,
+    /// The cluster barrier's generation at the last arrival, by lane.
+    pub cluster_arrived: HashMap<u32, u64>,
+}
+
+/// Registers and local memory of one call.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    pub function: u32,
+    pub registers: u32,
+    pub predicates: u32,
+    pub local: u32,
+    /// Lanes that are in the call.
+    pub lanes: u32,
+}
+
+/// One call on a split's stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    pub slot: u32,
+    /// Where the caller goes on.
+    pub back: u32,
+}
+
+/// Lanes of a warp that are at the same place.
+#[derive(Clone)]
+pub struct Split {
+    pub mask: u32,
+    pub pc: u32,
+    pub frames: Vec<Frame>,
+    pub wait: Wait,
+    /// The next `try_wait` gives up instead of suspending.
+    pub give_up: bool,
+}
+
+/// What a split waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wait {
+    Nothing,
+    /// The lanes of a mask must be at the same instruction.
+    Converge(u32),
+    Named {
+        id: u32,
+        generation: u64,
+        red: Option<(super::op::BarRed, Dst)>,
+    },
+    /// A phase to end: CTA rank, address, phase, and the parity that was asked for.
+    Phase {
+        rank: u32,
+        offset: u32,
+        phase: u64,
+        parity: Option<u32>,
+    },
+    /// A poll that failed when so much had happened.
+    Poll {
+        progress: u64,
+        rank: u32,
+        offset: u32,
+        phase: u64,
+        parity: Option<u32>,
+    },
+    Cluster {
+        generation: u64,
+    },
+    /// All but so many groups of each lane.
+    Bulk {
+        pending: u32,
+    },
+    Async {
+        pending: u32,
+    },
+}
+
+/// Every lane of `mask`.
+pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
+}

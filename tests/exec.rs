@@ -1,0 +1,244 @@
+//! What the CPU executes, and what it finds wrong, in kernels written as PTX.
+
+use cuda_ptx_host::exec::{Check, Grid, Memory, Options, Program, Violation};
+
+/// A module of one kernel `k`, which has two pointers.
+fn module(variables: &str, body: &str) -> String {
+    format!(
+        ".version 8.7\n.target sm_90a\n.address_size 64\n{variables}\n\
+         .visible .entry k(.param .u64 input, .param .u64 output)\n{{\n\
+         .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %rd<16>;\n\
+         ld.param.u64 %rd1, [input]; ld.param.u64 %rd2, [output];\n\
+         mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3;\n\
+         {body}\nret;\n}}\n"
+    )
+}
+
+/// Runs a kernel on numbers from 0 and gives the first `len` words of its output.
+fn run_under(text: &str, grid: &Grid, len: usize, seed: u64) -> anyhow::Result<Vec<u32>> {
+    let program = Program::parse(text)?;
+    let mut memory = Memory::new();
+    let input: Vec<u8> = (0..4096u32).flat_map(u32::to_le_bytes).collect();
+    let (input, output) = (memory.upload(&input), memory.upload(&vec![0xee; 4 * len]));
+    let arguments = [input, output].map(|it| it.address().to_le_bytes().to_vec());
+    let options = Options {
+        seed,
+        ..Options::default()
+    };
+    program.run("k", grid, &arguments, &mut memory, &options)?;
+    let words = memory.download(output).chunks_exact(4);
+    Ok(words
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+        .collect())
+}
+
+fn run(body: &str, threads: u32) -> Vec<u32> {
+    let grid = Grid::new([1; 3], [threads, 1, 1]);
+    let text = module("", body);
+    let first = run_under(&text, &grid, threads as usize, 0).unwrap();
+    for seed in 1..20 {
+        let again = run_under(&text, &grid, threads as usize, seed).unwrap();
+        assert_eq!(first, again, "schedule {seed}");
+    }
+    first
+}
+
+fn violation(text: &str, grid: &Grid, seed: u64) -> Violation {
+    let error = run_under(text, grid, 256, seed).unwrap_err();
+    error.downcast::<Violation>().unwrap()
+}
+
+#[test]
+fn an_unknown_instruction_is_named_with_its_line_before_anything_runs() {
+    for (instruction, named) in [
+        ("frobnicate.u32 %r1, %r2;", "`frobnicate.u32`"),
+        ("add.u32.sideways %r1, %r2, %r3;", "`.sideways`"),
+        ("ex2.approx.f32 %f1, %f2;", "`ex2.approx.f32`"),
+        ("wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned`"),
+    ] {
+        let text = module("", &format!("\n\n{instruction}"));
+        let line = 1 + text[..text.find(instruction).unwrap()]
+            .matches('\n')
+            .count();
+        let error = Program::parse(&text).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains(named), "{error}");
+        assert!(error.contains(&format!("line {line}:")), "{error}");
+    }
+}
+
+#[test]
+fn lanes_diverge_loop_and_meet_again() {
+    // Each lane counts the steps of the Collatz sequence from its number + 1.
+    let found = run(
+        "add.u32 %r2, %r1, 1; mov.u32 %r3, 0;
+         LOOP: setp.eq.u32 %p1, %r2, 1; @%p1 bra DONE;
+         and.b32 %r4, %r2, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra EVEN;
+         mad.lo.u32 %r2, %r2, 3, 1; bra NEXT;
+         EVEN: shr.u32 %r2, %r2, 1;
+         NEXT: add.u32 %r3, %r3, 1; bra LOOP;
+         DONE: shfl.sync.idx.b32 %r5, %r3, 26, 31, -1; sub.u32 %r3, %r3, %r5;
+         st.global.u32 [%rd4], %r3;",
+        32,
+    );
+    let steps = |mut n: u32| {
+        let mut steps = 0u32;
+        while n != 1 {
+            n = if n.is_multiple_of(2) {
+                n / 2
+            } else {
+                3 * n + 1
+            };
+            steps += 1;
+        }
+        steps
+    };
+    let expected: Vec<u32> = (1..=32).map(|n| steps(n).wrapping_sub(steps(27))).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_lane_that_spins_lets_the_others_of_its_warp_go_on() {
+    let text = module(
+        ".shared .align 4 .u32 flag;",
+        "st.shared.u32 [flag], 0; bar.sync 0;
+         setp.ne.u32 %p1, %r1, 31; @%p1 bra WAIT;
+         st.volatile.shared.u32 [flag], 7; bra END;
+         WAIT: ld.volatile.shared.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT;
+         END: ld.volatile.shared.u32 %r3, [flag]; st.global.u32 [%rd4], %r3;",
+    );
+    for seed in 0..20 {
+        let found = run_under(&text, &Grid::new([1; 3], [32, 1, 1]), 32, seed).unwrap();
+        assert_eq!(found, [7; 32]);
+    }
+}
+
+#[test]
+fn functions_take_and_return_values_also_in_divergent_calls() {
+    let text = module(
+        ".func (.param .b32 result) factorial(.param .b32 n)
+         { .reg .pred %p<2>; .reg .b32 %r<6>;
+           ld.param.b32 %r1, [n]; setp.gt.u32 %p1, %r1, 1; @%p1 bra MORE;
+           st.param.b32 [result], 1; ret;
+           MORE: sub.u32 %r2, %r1, 1;
+           { .param .b32 argument; .param .b32 value;
+             st.param.b32 [argument], %r2;
+             call.uni (value), factorial, (argument);
+             ld.param.b32 %r3, [value]; }
+           mul.lo.u32 %r4, %r3, %r1; st.param.b32 [result], %r4; ret; }",
+        "and.b32 %r2, %r1, 7; setp.lt.u32 %p1, %r2, 2; mov.u32 %r4, 0; @%p1 bra SKIP;
+         { .param .b32 argument; .param .b32 value;
+           st.param.b32 [argument], %r2; call (value), factorial, (argument);
+           ld.param.b32 %r4, [value]; }
+         SKIP: st.global.u32 [%rd4], %r4;",
+    );
+    let found = run_under(&text, &Grid::new([1; 3], [40, 1, 1]), 40, 3).unwrap();
+    let expected = |n: u32| if n % 8 < 2 { 0 } else { (1..=n % 8).product() };
+    assert_eq!(found, Vec::from_iter((0..40).map(expected)));
+}
+
+#[test]
+fn votes_ballots_and_elections_see_their_members() {
+    let found = run(
+        "and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 0;
+         vote.sync.ballot.b32 %r3, %p1, -1;
+         elect.sync %r4|%p2, -1;
+         redux.sync.add.u32 %r5, %r1, -1;
+         match.any.sync.b32 %r6, %r2, -1;
+         xor.b32 %r3, %r3, %r4; xor.b32 %r3, %r3, %r5; xor.b32 %r3, %r3, %r6;
+         st.global.u32 [%rd4], %r3;",
+        32,
+    );
+    let expected = |lane: u32| 0x1111_1111 ^ 496 ^ (0x1111_1111 << (lane % 4));
+    assert_eq!(found, Vec::from_iter((0..32).map(expected)));
+}
+
+#[test]
+fn local_memory_is_each_thread_s_own() {
+    let found = run(
+        ".local .align 4 .b8 depot[64]; mov.u64 %rd5, depot; cvta.local.u64 %rd6, %rd5;
+         mul.wide.u32 %rd7, %r1, 4; and.b64 %rd7, %rd7, 60; add.s64 %rd8, %rd6, %rd7;
+         st.u32 [%rd8], %r1; ld.u32 %r2, [%rd8]; st.global.u32 [%rd4], %r2;",
+        64,
+    );
+    assert_eq!(found, Vec::from_iter(0..64));
+}
+
+#[test]
+fn atomics_count_every_thread_of_the_grid() {
+    let text = module(
+        ".global .align 4 .u32 total;",
+        "atom.global.add.u32 %r2, [total], 2; red.global.max.u32 [%rd2], %r2;",
+    );
+    let program = Program::parse(&text).unwrap();
+    let mut memory = Memory::new();
+    let output = memory.upload(&[0; 4]);
+    let arguments = [output, output].map(|it| it.address().to_le_bytes().to_vec());
+    let grid = Grid::new([5, 1, 1], [96, 1, 1]);
+    let stats = program
+        .run("k", &grid, &arguments, &mut memory, &Options::default())
+        .unwrap();
+    assert_eq!(memory.download(output), (2 * (5 * 96 - 1u32)).to_le_bytes());
+    assert_eq!(stats.thread_instructions, 5 * 96 * 8);
+}
+
+#[test]
+fn a_cluster_reads_the_shared_memory_of_its_neighbour() {
+    let text = module(
+        ".shared .align 4 .u32 mine;",
+        "mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %ctaid.x;
+         add.u32 %r4, %r3, 100; st.shared.u32 [mine], %r4;
+         barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+         mov.u32 %r5, mine; xor.b32 %r6, %r2, 1; mapa.shared::cluster.u32 %r7, %r5, %r6;
+         ld.shared::cluster.u32 %r8, [%r7];
+         mul.wide.u32 %rd5, %r3, 4; add.s64 %rd5, %rd2, %rd5; st.global.u32 [%rd5], %r8;
+         barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    );
+    let mut grid = Grid::new([6, 1, 1], [1, 1, 1]);
+    grid.cluster = Some([2, 1, 1]);
+    for seed in 0..20 {
+        let found = run_under(&text, &grid, 6, seed).unwrap();
+        assert_eq!(found, [101, 100, 103, 102, 105, 104]);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    let text = module(
+        ".shared .align 4 .u32 word;",
+        "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [word], 1;
+         ld.shared.u32 %r2, [word]; st.global.u32 [%rd4], %r2;",
+    );
+    let grid = Grid::new([1; 3], [96, 1, 1]);
+    for seed in 0..10 {
+        assert_eq!(violation(&text, &grid, seed), violation(&text, &grid, seed));
+    }
+}
+
+#[test]
+fn an_access_outside_every_buffer_says_by_how_much() {
+    let text = module("", "ld.global.u32 %r2, [%rd2+1024];");
+    let found = violation(&text, &Grid::new([1; 3], [32, 1, 1]), 0);
+    assert_eq!(found.check, Check::OutOfBounds);
+    assert!(
+        found.message.contains("1024 bytes behind the start"),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_launch_that_the_kernel_does_not_take_is_refused() {
+    let text = module("", "");
+    let program = Program::parse(&text).unwrap();
+    let mut memory = Memory::new();
+    let grid = Grid::new([1; 3], [32, 1, 1]);
+    let options = Options::default();
+    let error = program
+        .run("k", &grid, &[vec![0; 8]], &mut memory, &options)
+        .unwrap_err();
+    assert!(error.to_string().contains("[8, 8]"), "{error}");
+    let error = program
+        .run("absent", &grid, &[], &mut memory, &options)
+        .unwrap_err();
+    assert!(error.to_string().contains("it has k"), "{error}");
+}
