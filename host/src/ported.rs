@@ -61,7 +61,7 @@ impl Job {
             let rows = tiles * TILE_ROWS;
             let matrix = random::floats(u64::from(tiles), (rows * COLUMNS) as usize);
             let input = driver.upload(&matrix)?;
-            let out = check::poisoned::<f32>(&driver, matrix.len())?;
+            let out = driver.upload(&check::poison::<f32>(matrix.len()))?;
             let dims = [u64::from(COLUMNS), u64::from(rows)];
             let map = TensorMapBuilder::tiled(DataType::F32, input.as_device_ptr(), &dims, &BOX)
                 .encode(&driver)?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::bundle::Bundle;
-use cuda_ptx_host::demo::{GpuRun, Report};
+use cuda_ptx_host::demo::{CpuRun, GpuRun, Report};
 use cuda_ptx_host::selftest::SelfTest;
 use cuda_ptx_host::{child, guide};
 
@@ -60,8 +60,12 @@ fn demo(input: Option<&Path>, json: Option<&Path>) -> Result<()> {
     }
     let bundle = Bundle::of_this_program()?;
     let run = GpuRun::launch(&bundle.images(), input)?;
+    let cpu = match run.gpu {
+        Some(_) => CpuRun::skipped("the kernels were to run on the GPU"),
+        None => CpuRun::launch(&bundle.images(), input, 1)?,
+    };
     let (toolchain, comparisons) = bundle.into_findings();
-    let report = Report::new(toolchain, comparisons, &run);
+    let report = Report::new(toolchain, comparisons, &run, &cpu);
     print!("{}", report.table());
     if let Some(path) = json {
         report.write_json(path)?;

@@ -49,10 +49,12 @@ impl GpuRun {
         })
     }
 
-    fn skipped(reason: String) -> Self {
+    /// Nothing was launched.
+    #[must_use]
+    pub fn skipped(reason: impl Into<String>) -> Self {
         Self {
             gpu: None,
-            skipped: Some(reason),
+            skipped: Some(reason.into()),
             failures: Vec::new(),
         }
     }

@@ -8,10 +8,11 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::compare::{Comparison, Verdict};
+use super::cpu::CpuRun;
 use super::gpu::GpuRun;
 use crate::toolchain::SetupReport;
 
-/// How a kernel did on the GPU.
+/// How a kernel did on the GPU or the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuResult {
@@ -36,21 +37,25 @@ pub struct Row {
     pub sass_insns: [usize; 2],
     /// The launches.
     pub gpu: GpuResult,
+    /// The launches that the CPU executed.
+    pub cpu: GpuResult,
     /// What differs, failed or did not run, and why; empty if there is nothing to say.
     pub reason: String,
 }
 
 impl Row {
-    fn new(comparison: Comparison, run: &GpuRun) -> Self {
+    fn new(comparison: Comparison, run: &GpuRun, cpu_run: &CpuRun) -> Self {
         let (gpu, gpu_reason) = run.result(&comparison.name);
+        let (cpu, cpu_reason) = cpu_run.result(&comparison.name);
         let remarks = comparison.remarks.join("; ");
-        let reasons = [remarks.as_str(), &gpu_reason];
+        let reasons = [remarks.as_str(), &cpu_reason, &gpu_reason];
         Self {
             name: comparison.name,
             ptx: comparison.ptx,
             sass: comparison.sass,
             sass_insns: comparison.sass_insns,
             gpu,
+            cpu,
             reason: reasons
                 .into_iter()
                 .filter(|reason| !reason.is_empty())
@@ -59,10 +64,10 @@ impl Row {
         }
     }
 
-    /// The same instructions, and nothing wrong on the GPU. Whole kernels may differ in SASS: the
+    /// The same instructions, and nothing wrong on the GPU or the CPU. Whole kernels may differ in SASS: the
     /// compilers schedule and unroll differently.
     fn holds(&self) -> bool {
-        self.ptx == Verdict::Equal && self.gpu != GpuResult::Failed
+        self.ptx == Verdict::Equal && self.gpu != GpuResult::Failed && self.cpu != GpuResult::Failed
     }
 }
 
@@ -78,21 +83,30 @@ pub struct Report {
     /// Why nothing was run, if so; the rows' reasons have it, too.
     #[serde(skip)]
     not_run: Option<String>,
+    /// What the CPU executed, if anything.
+    #[serde(skip)]
+    executed: Option<String>,
 }
 
 impl Report {
     /// Joins what was compared with what was run.
     #[must_use]
-    pub fn new(toolchain: SetupReport, comparisons: Vec<Comparison>, run: &GpuRun) -> Self {
+    pub fn new(
+        toolchain: SetupReport,
+        comparisons: Vec<Comparison>,
+        run: &GpuRun,
+        cpu_run: &CpuRun,
+    ) -> Self {
         let kernels = comparisons
             .into_iter()
-            .map(|comparison| Row::new(comparison, run))
+            .map(|comparison| Row::new(comparison, run, cpu_run))
             .collect();
         Self {
             gpu: run.gpu.clone(),
             toolchain,
             kernels,
             not_run: run.skip_reason().map(str::to_owned),
+            executed: cpu_run.summary(),
         }
     }
 
@@ -113,6 +127,7 @@ impl Report {
             "SASS",
             "SASS instructions\nRust / C++",
             "GPU",
+            "CPU",
         ]);
         for row in &self.kernels {
             let [rust, cpp] = row.sass_insns;
@@ -122,6 +137,7 @@ impl Report {
                 row.sass.as_str().to_owned(),
                 format!("{rust} / {cpp}"),
                 format!("{:?}", row.gpu).to_lowercase(),
+                format!("{:?}", row.cpu).to_lowercase(),
             ]);
         }
         let mut text = format!("{table}\n");
@@ -135,6 +151,9 @@ impl Report {
         }
         if !not_run.is_empty() {
             let _ = writeln!(text, "nothing was run on a GPU: {not_run}");
+        }
+        if let Some(executed) = &self.executed {
+            let _ = writeln!(text, "{executed}");
         }
         text
     }

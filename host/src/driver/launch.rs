@@ -121,6 +121,19 @@ impl Arguments {
         self
     }
 
+    /// The bytes of each argument.
+    pub fn bytes(&self) -> Vec<Vec<u8>> {
+        let pointers = self.pointers().into_iter().zip(self.sizes());
+        pointers
+            .map(|(pointer, size)| {
+                // SAFETY: each pointer is to so many bytes of `storage`, which are initialised:
+                // lines are zeroed before a value is written to them, and every type that is passed
+                // to a kernel is plain data.
+                unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), size) }.to_vec()
+            })
+            .collect()
+    }
+
     fn sizes(&self) -> Vec<usize> {
         self.places.iter().map(|place| place.1).collect()
     }

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use anyhow::{Result, bail};
+use cust::memory::DeviceCopy;
 use cust::memory::bytemuck::Pod;
-use cust::memory::{DeviceBuffer, DeviceCopy};
 
-use crate::driver::Driver;
+use super::device::{Buffer, Device};
 
 /// Elements behind the end of each output that no kernel may write.
 const GUARD: usize = 64;
@@ -36,14 +36,19 @@ impl Element for f32 {
     }
 }
 
+/// What an output of `len` elements holds before the launch, its guard included.
+pub fn poison<T: Element>(len: usize) -> Vec<T> {
+    vec![T::POISON; len + GUARD]
+}
+
 /// An output of `len` elements, poisoned.
-pub fn poisoned<T: Element>(driver: &Driver, len: usize) -> Result<DeviceBuffer<T>> {
-    Ok(driver.upload(&vec![T::POISON; len + GUARD])?)
+pub fn poisoned<T: Element>(device: &Device, len: usize) -> Result<Buffer<T>> {
+    device.upload(&poison(len))
 }
 
 /// An output that holds input before the launch.
-pub fn guarded<T: Element>(driver: &Driver, input: &[T]) -> Result<DeviceBuffer<T>> {
-    Ok(driver.upload(&[input, &[T::POISON; GUARD]].concat())?)
+pub fn guarded<T: Element>(device: &Device, input: &[T]) -> Result<Buffer<T>> {
+    device.upload(&[input, &[T::POISON; GUARD]].concat())
 }
 
 /// Compares an output, as [`poisoned`] or [`guarded`] made it, with its expectation.

@@ -25,6 +25,19 @@ pub fn load(driver: &Driver, file: Option<&Path>, seed: u64) -> Result<Vec<f32>>
     }
 }
 
+/// What the CPU streams at most, in elements.
+pub const CPU_LEN: usize = 1 << 20;
+
+/// The first elements of the file, or generated ones: as many as the CPU streams.
+pub fn load_part(file: Option<&Path>, seed: u64) -> Result<Vec<f32>> {
+    let Some(path) = file else {
+        return Ok(random::floats(seed, CPU_LEN));
+    };
+    let mut floats = read(path)?;
+    floats.truncate(CPU_LEN);
+    Ok(floats)
+}
+
 /// Opens a file of raw little-endian floats; also gives its length in bytes.
 pub fn open(path: &Path) -> Result<(File, u64)> {
     let name = path.display();

@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::check::{check, guarded, poisoned};
+use super::device::{Device, Kernel};
 use super::expect::{self, TILE_LEN};
 use super::{Job, Outcome, input, random, stream};
-use crate::driver::{Arguments, Driver, Function, Launch, Module};
+use crate::driver::{Arguments, Launch};
 
 /// Blocks and threads: one warp, parts of warps, several blocks, and the largest block.
 const SHAPES: [(u32, u32); 7] = [
@@ -20,26 +21,46 @@ const SHAPES: [(u32, u32); 7] = [
     (300, 1024),
 ];
 
+/// The same for the CPU, which executes a thread at a time.
+const CPU_SHAPES: [(u32, u32); 5] = [(1, 32), (3, 33), (2, 96), (5, 256), (2, 1000)];
+
+/// Lengths for `track_bulk_copy`: less than a group, whole groups and not, whole tiles and not.
+const LENGTHS: [usize; 9] = [1, 3, 4, 5, 1023, 1024, 1025, 4099, (1 << 20) + 2];
+
 /// The kernel of a job, and what has been done with it.
 pub struct Session<'a> {
-    driver: &'a Driver,
-    kernel: Function<'a>,
+    device: Device<'a>,
+    kernel: Kernel<'a>,
     /// What makes the inputs of this job others than those of any other.
     seed: u64,
     outcome: Outcome,
 }
 
 impl<'a> Session<'a> {
-    pub fn new(driver: &'a Driver, module: &'a Module, job: &Job) -> Result<Self> {
-        Ok(Self {
-            driver,
-            kernel: module.function(job.case.name())?,
+    pub fn new(device: Device<'a>, kernel: Kernel<'a>, job: &Job) -> Self {
+        Self {
+            device,
+            kernel,
             seed: random::hash(job.case as u64, job.language as u64),
             outcome: Outcome {
                 launches: 0,
                 elements: 0,
             },
-        })
+        }
+    }
+
+    fn shapes(&self) -> &'static [(u32, u32)] {
+        match self.device.is_cpu() {
+            true => &CPU_SHAPES,
+            false => &SHAPES,
+        }
+    }
+
+    /// # Safety
+    /// The arguments are those of the kernel, and its buffers are as large as it expects.
+    unsafe fn launch(&self, launch: &Launch, arguments: &Arguments) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.device.launch(&self.kernel, launch, arguments) }
     }
 
     pub fn outcome(&self) -> Outcome {
@@ -59,17 +80,17 @@ impl<'a> Session<'a> {
 
     /// `init_barrier` and `track_kernel`.
     pub fn exchange(&mut self) -> Result<()> {
-        for (grid, block) in SHAPES {
+        for &(grid, block) in self.shapes() {
             let data = random::integers(self.next_seed(), (grid * block) as usize);
             let expected = expect::exchange(&data, block as usize);
 
-            let input = self.driver.upload(&data)?;
-            let output = poisoned(self.driver, data.len())?;
-            let arguments = Arguments::new().pointer(&input).pointer(&output);
+            let input = self.device.upload(&data)?;
+            let output = poisoned(&self.device, data.len())?;
+            let arguments = Arguments::new().u64(input.address()).u64(output.address());
             let launch = Launch::new(grid, block);
             // SAFETY: both buffers have an element for each thread.
-            unsafe { self.kernel.launch(&launch, &arguments)? };
-            check(&expected, &self.driver.download(&output)?)
+            unsafe { self.launch(&launch, &arguments)? };
+            check(&expected, &self.device.download(&output)?)
                 .with_context(|| launch.to_string())?;
             self.count(data.len());
         }
@@ -77,17 +98,17 @@ impl<'a> Session<'a> {
     }
 
     pub fn split_arrive_wait(&mut self) -> Result<()> {
-        for (grid, block) in SHAPES {
-            for iterations in [1, 2, 3, 100] {
+        for &(grid, block) in self.shapes() {
+            for iterations in [1, 2, 3, if self.device.is_cpu() { 20 } else { 100 }] {
                 let data = random::integers(self.next_seed(), (grid * block) as usize);
                 let expected = expect::split_arrive_wait(iterations, &data, block as usize);
 
-                let output = guarded(self.driver, &data)?;
-                let arguments = Arguments::new().u32(iterations).pointer(&output);
+                let output = guarded(&self.device, &data)?;
+                let arguments = Arguments::new().u32(iterations).u64(output.address());
                 let launch = Launch::new(grid, block);
                 // SAFETY: the buffer has an element for each thread.
-                unsafe { self.kernel.launch(&launch, &arguments)? };
-                check(&expected, &self.driver.download(&output)?)
+                unsafe { self.launch(&launch, &arguments)? };
+                check(&expected, &self.device.download(&output)?)
                     .with_context(|| format!("{iterations} iterations, {launch}"))?;
                 self.count(data.len());
             }
@@ -96,22 +117,22 @@ impl<'a> Session<'a> {
     }
 
     pub fn early_exit(&mut self) -> Result<()> {
-        for (grid, block) in SHAPES {
+        for &(grid, block) in self.shapes() {
             for (iterations, last_exit) in [(1, 1), (5, 1), (40, 60)] {
                 let data = random::integers(self.next_seed(), (grid * block) as usize);
                 let leave_at = exits(self.next_seed(), grid, block, last_exit);
                 let expected = expect::early_exit(iterations, &leave_at, &data, block as usize);
 
-                let leave_at = self.driver.upload(&leave_at)?;
-                let output = guarded(self.driver, &data)?;
+                let leave_at = self.device.upload(&leave_at)?;
+                let output = guarded(&self.device, &data)?;
                 let arguments = Arguments::new()
                     .u32(iterations)
-                    .pointer(&leave_at)
-                    .pointer(&output);
+                    .u64(leave_at.address())
+                    .u64(output.address());
                 let launch = Launch::new(grid, block);
                 // SAFETY: both buffers have an element for each thread, and one of each block stays.
-                unsafe { self.kernel.launch(&launch, &arguments)? };
-                check(&expected, &self.driver.download(&output)?).with_context(|| {
+                unsafe { self.launch(&launch, &arguments)? };
+                check(&expected, &self.device.download(&output)?).with_context(|| {
                     format!("{iterations} iterations, exits before {last_exit}, {launch}")
                 })?;
                 self.count(data.len());
@@ -121,21 +142,22 @@ impl<'a> Session<'a> {
     }
 
     pub fn track_bulk_copy(&mut self) -> Result<()> {
-        for len in [1, 3, 4, 5, 1023, 1024, 1025, 4099, (1 << 20) + 2] {
+        let last = LENGTHS.len() - usize::from(self.device.is_cpu());
+        for len in LENGTHS.into_iter().take(last) {
             for block in [32, 96, 1000, 1024] {
                 let data = random::integers(self.next_seed(), len);
                 let expected = expect::reverse_tiles(&data);
 
-                let input = self.driver.upload(&data)?;
-                let output = poisoned(self.driver, len)?;
+                let input = self.device.upload(&data)?;
+                let output = poisoned(&self.device, len)?;
                 let arguments = Arguments::new()
                     .u32(len as u32)
-                    .pointer(&input)
-                    .pointer(&output);
+                    .u64(input.address())
+                    .u64(output.address());
                 let launch = Launch::new(len.div_ceil(TILE_LEN) as u32, block);
                 // SAFETY: both buffers have `len` elements, and there is a block for each tile.
-                unsafe { self.kernel.launch(&launch, &arguments)? };
-                check(&expected, &self.driver.download(&output)?)
+                unsafe { self.launch(&launch, &arguments)? };
+                check(&expected, &self.device.download(&output)?)
                     .with_context(|| format!("{len} elements, {launch}"))?;
                 self.count(len);
             }
@@ -151,14 +173,21 @@ impl<'a> Session<'a> {
                 self.stream(&data, shape)?;
             }
         }
-        let data = input::load(self.driver, file, self.next_seed())?;
-        self.stream(&data, stream::full_shape(self.driver)?)
+        let seed = self.next_seed();
+        let (data, shape) = match &self.device {
+            Device::Gpu(driver) => (
+                input::load(driver, file, seed)?,
+                stream::full_shape(driver)?,
+            ),
+            Device::Cpu(_) => (input::load_part(file, seed)?, stream::CPU_SHAPE),
+        };
+        self.stream(&data, shape)
     }
 
     fn stream(&mut self, data: &[f32], shape: expect::StreamShape) -> Result<()> {
-        let stream = stream::Stream::new(self.driver, data, shape)?;
+        let stream = stream::Stream::new(&self.device, data, shape)?;
         // SAFETY: the kernel is `producer_consumer`.
-        unsafe { self.kernel.launch(&stream.launch(), &stream.arguments())? };
+        unsafe { self.launch(&stream.launch(), &stream.arguments())? };
         stream
             .check(data)
             .with_context(|| format!("{} elements, {shape:?}", data.len()))?;

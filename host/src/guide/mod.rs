@@ -27,6 +27,7 @@
 //! expectation is exact.
 
 pub(crate) mod check;
+mod device;
 mod expect;
 mod faults;
 mod input;
@@ -43,9 +44,12 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Driver;
+use crate::exec::Program;
+use device::{Device, Kernel};
 
 pub use expect::StreamShape;
 pub use faults::{Fault, FaultJob};
+pub use input::CPU_LEN;
 pub use timing::{Timing, TimingJob};
 
 /// Ample time for any [`Job`] or [`TimingJob`] with generated input.
@@ -149,7 +153,24 @@ impl Job {
         let driver = Driver::open()?;
         let image = read_image(&self.image)?;
         let module = driver.load(&image)?;
-        let mut session = launches::Session::new(&driver, &module, self)?;
+        let kernel = Kernel::Gpu(module.function(self.case.name())?);
+        self.launch_all(launches::Session::new(Device::Gpu(&driver), kernel, self))
+    }
+
+    /// Runs smaller launches on the CPU, which executes the PTX of the image; `schedule` is the seed
+    /// of the first launch.
+    ///
+    /// # Errors
+    /// If the image is no PTX that is executed, a mistake is found, or a result is wrong.
+    pub fn run_on_cpu(&self, program: &Program, schedule: u64) -> Result<Outcome> {
+        self.launch_all(launches::Session::new(
+            Device::cpu(program, schedule),
+            Kernel::Cpu(self.case.name()),
+            self,
+        ))
+    }
+
+    fn launch_all(&self, mut session: launches::Session) -> Result<Outcome> {
         match self.case {
             Case::InitBarrier | Case::TrackKernel => session.exchange(),
             Case::SplitArriveWait => session.split_arrive_wait(),

@@ -1,9 +1,9 @@
 //! One launch of `producer_consumer`.
 
 use anyhow::Result;
-use cust::memory::DeviceBuffer;
 
 use super::check::{check, poisoned};
+use super::device::{Buffer, Device};
 use super::expect::{StreamShape, block_sums};
 use crate::driver::{Arguments, Driver, Launch};
 
@@ -36,6 +36,9 @@ pub fn full_shape(driver: &Driver) -> Result<StreamShape> {
     Ok(shape(grid, FULL_BLOCK, FULL_BUFFER_LEN))
 }
 
+/// The shape for the smaller array that the CPU streams.
+pub const CPU_SHAPE: StreamShape = shape(8, FULL_BLOCK, 2048);
+
 /// Nothing, less than a group, less or more than a chunk, and chunks of which the last is short.
 pub fn awkward_lengths(shape: StreamShape) -> [usize; 9] {
     let (grid, buffer) = (shape.grid as usize, shape.buffer_len as usize);
@@ -54,20 +57,20 @@ pub fn awkward_lengths(shape: StreamShape) -> [usize; 9] {
 
 /// An array on the device and where its sums go.
 pub struct Stream<'d> {
-    driver: &'d Driver,
+    device: &'d Device<'d>,
     shape: StreamShape,
-    input: DeviceBuffer<f32>,
-    output: DeviceBuffer<f32>,
+    input: Buffer<f32>,
+    output: Buffer<f32>,
     len: usize,
 }
 
 impl<'d> Stream<'d> {
-    pub fn new(driver: &'d Driver, data: &[f32], shape: StreamShape) -> Result<Self> {
+    pub fn new(device: &'d Device, data: &[f32], shape: StreamShape) -> Result<Self> {
         Ok(Self {
-            driver,
+            device,
             shape,
-            input: driver.upload(data)?,
-            output: poisoned(driver, shape.grid as usize)?,
+            input: device.upload(data)?,
+            output: poisoned(device, shape.grid as usize)?,
             len: data.len(),
         })
     }
@@ -81,8 +84,8 @@ impl<'d> Stream<'d> {
     pub fn arguments(&self) -> Arguments {
         Arguments::new()
             .u64(self.len as u64)
-            .pointer(&self.input)
-            .pointer(&self.output)
+            .u64(self.input.address())
+            .u64(self.output.address())
             .u32(self.shape.buffer_len)
     }
 
@@ -92,7 +95,7 @@ impl<'d> Stream<'d> {
     }
 
     pub fn check_sums(&self, expected: &[f32]) -> Result<()> {
-        check(expected, &self.driver.download(&self.output)?)
+        check(expected, &self.device.download(&self.output)?)
     }
 }
 

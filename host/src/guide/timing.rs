@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::device::Device;
 use super::expect::block_sums;
 use super::{Case, Language, input, read_image, stream};
 use crate::driver::Driver;
@@ -72,7 +73,8 @@ impl TimingJob {
         let [rust, cpp] = &modules;
         let name = Case::ProducerConsumer.name();
         let kernels = [rust.function(name)?, cpp.function(name)?];
-        let stream = stream::Stream::new(&driver, &data, shape)?;
+        let device = Device::Gpu(&driver);
+        let stream = stream::Stream::new(&device, &data, shape)?;
         let (launch, arguments) = (stream.launch(), stream.arguments());
 
         let mut milliseconds = Vec::new();

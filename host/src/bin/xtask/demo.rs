@@ -3,20 +3,40 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use cuda_ptx_host::build::Arch;
-use cuda_ptx_host::demo::{self, GpuRun, Images, Report};
+use cuda_ptx_host::demo::{self, CpuRun, GpuRun, Images, Report};
 use cuda_ptx_host::{guide, toolchain};
 
-/// Builds, compares and, where there is a GPU, runs the guide's kernels.
-pub fn run(input: Option<&Path>, json: Option<&Path>) -> Result<()> {
+/// Where the kernels run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// On the GPU, and nowhere if there is none.
+    Gpu,
+    /// On the CPU, which executes their PTX.
+    Cpu,
+    /// On the GPU if there is one, else on the CPU.
+    Auto,
+}
+
+/// Builds, compares and runs the guide's kernels.
+pub fn run(input: Option<&Path>, json: Option<&Path>, on: On, schedules: u64) -> Result<()> {
     if let Some(path) = input {
         guide::check_input(path)?;
     }
     let toolchain = toolchain::setup_report()?;
     let images = Images::build(Arch::SM_90A, &toolchain::target_dir().join("demo"))?;
     let comparisons = demo::compare(&images)?;
-    let run = GpuRun::launch(&images, input)?;
-    let report = Report::new(toolchain, comparisons, &run);
+    let gpu = match on {
+        On::Cpu => GpuRun::skipped("the kernels were to run on the CPU"),
+        _ => GpuRun::launch(&images, input)?,
+    };
+    let cpu = if on == On::Cpu || on == On::Auto && gpu.gpu.is_none() {
+        CpuRun::launch(&images, input, schedules)?
+    } else {
+        CpuRun::skipped("the kernels were to run on the GPU")
+    };
+    let report = Report::new(toolchain, comparisons, &gpu, &cpu);
     print!("{}", report.table());
     if let Some(path) = json {
         report.write_json(path)?;

@@ -46,7 +46,7 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Builds the guide's kernels in Rust and C++, compares them, and runs both on the GPU.
+    /// Builds the guide's kernels in Rust and C++, compares them, and runs both.
     Demo {
         /// A file of raw little-endian f32 that `producer_consumer` streams, instead of generated
         /// numbers.
@@ -55,6 +55,12 @@ enum Command {
         /// Also writes the report as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
+        /// Where the kernels run.
+        #[arg(long, value_enum, default_value = "auto")]
+        on: demo::On,
+        /// Under how many schedules the CPU executes each kernel.
+        #[arg(long, default_value_t = 1)]
+        schedules: u64,
     },
     /// Makes a folder that runs on a GPU machine without Rust or a compiler: `DIR/run demo|test`.
     Bundle {
@@ -112,7 +118,12 @@ fn run(command: Command) -> Result<()> {
             }
             build::build(&kernels, &out)
         }
-        Command::Demo { input, json } => demo::run(input.as_deref(), json.as_deref()),
+        Command::Demo {
+            input,
+            json,
+            on,
+            schedules,
+        } => demo::run(input.as_deref(), json.as_deref(), on, schedules),
         Command::Bundle { dir } => Bundle::build(Arch::SM_90A, &dir).map(drop),
         Command::Parity { family, arch, json } => {
             parity::run(&parity::Options { family, arch, json })
