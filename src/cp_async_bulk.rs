@@ -72,6 +72,11 @@ use crate::target::{
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -89,6 +94,18 @@ pub unsafe fn cp_async_bulk<T, U>(
 ) where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.global.shared::cta.bulk_group [{dst_mem}], [{src_mem}], {size};",
@@ -115,6 +132,11 @@ pub unsafe fn cp_async_bulk<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -133,6 +155,22 @@ pub unsafe fn cp_async_bulk_bar<Dst, Src, T, U>(
 ) where
     (Dst, Src): CpAsyncBulkBar,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe { (dst, src).issue(dst_mem.cast(), src_mem.cast(), size, bar) }
 }
 
@@ -215,6 +253,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -234,6 +277,22 @@ pub unsafe fn cp_async_bulk_report_mechanism_bar<Dst, ReportMechanism, T, U>(
 ) where
     (Dst, ReportMechanism): CpAsyncBulkReportMechanismBar,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe { (dst, report_mechanism).issue(dst_mem.cast(), src_mem.cast(), size, bar) }
 }
 
@@ -306,6 +365,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -325,6 +389,22 @@ pub unsafe fn cp_async_bulk_bar_cta_mask<T, U>(
 ) where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
@@ -352,6 +432,12 @@ pub unsafe fn cp_async_bulk_bar_cta_mask<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes, or
+/// `ignore_bytes_left` is not in 0 to 15, or `ignore_bytes_right` is not in 0 to 15.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -372,6 +458,30 @@ pub unsafe fn cp_async_bulk_ignore_oob<T, U>(
 ) where
     for<'a> Target: Has<ptx_92> + Has<sm_90>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        ignore_bytes_left <= 15,
+        "cp.async.bulk: `ignore_bytes_left` is not in 0 to 15"
+    );
+    debug_assert!(
+        ignore_bytes_right <= 15,
+        "cp.async.bulk: `ignore_bytes_right` is not in 0 to 15"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [{dst_mem}], [{src_mem}], {size}, {ignore_bytes_left}, {ignore_bytes_right}, [{bar}];",
@@ -396,6 +506,11 @@ pub unsafe fn cp_async_bulk_ignore_oob<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -414,6 +529,18 @@ pub unsafe fn cp_async_bulk_cp_mask<T, U>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [{dst_mem}], [{src_mem}], {size}, {byte_mask};",
@@ -438,6 +565,11 @@ pub unsafe fn cp_async_bulk_cp_mask<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -457,6 +589,22 @@ pub unsafe fn cp_async_bulk_multicast_32b<T, U>(
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b [{dst_mem}], [{src_mem}], {size}, [{bar}], {cta_mask};",
@@ -484,6 +632,11 @@ pub unsafe fn cp_async_bulk_multicast_32b<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -504,6 +657,22 @@ pub unsafe fn cp_async_bulk_multicast_32b_report_mechanism<ReportMechanism, T, U
 ) where
     ReportMechanism: CpAsyncBulkMulticast32bReportMechanism,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe { report_mechanism.issue(dst_mem.cast(), src_mem.cast(), size, bar, cta_mask) }
 }
 
@@ -578,6 +747,10 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch)
 ///
+/// # Panics
+///
+/// In debug builds, if `src_mem` is not aligned to 16 bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// `src_mem` points to `size` bytes in global memory, aligned to 16 bytes; `size` is a multiple
@@ -587,6 +760,14 @@ pub unsafe fn cp_async_bulk_prefetch<T>(src_mem: *const T, size: u32)
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk.prefetch: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk.prefetch: `size` is not a multiple of 16"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.L2.global.L2::cache_hint [{src_mem}], {size}, {cache_policy};",
@@ -609,6 +790,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch)
 ///
+/// # Panics
+///
+/// In debug builds, if `src_mem` is not aligned to 16 bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// `src_mem` points to `size` bytes in global memory, aligned to 16 bytes; `size` is a multiple
@@ -621,6 +806,14 @@ pub unsafe fn cp_async_bulk_prefetch_cache_policy<T>(
 ) where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk.prefetch: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk.prefetch: `size` is not a multiple of 16"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.L2.global.L2::cache_hint [{src_mem}], {size}, {cache_policy};",
@@ -641,6 +834,10 @@ pub unsafe fn cp_async_bulk_prefetch_cache_policy<T>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch)
 ///
+/// # Panics
+///
+/// In debug builds, if `src_mem` is not aligned to 16 bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// `src_mem` points to `size` bytes in global memory, aligned to 16 bytes; `size` is a multiple
@@ -651,6 +848,14 @@ pub unsafe fn cp_async_bulk_prefetch_L2_evict_last<T>(src_mem: *const T, size: u
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.async.bulk.prefetch: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.async.bulk.prefetch: `size` is not a multiple of 16"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.L2.global.L2::evict_last [{src_mem}], {size};",

@@ -68,6 +68,11 @@ use crate::value::{Value, array_to_bits};
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -87,6 +92,14 @@ pub unsafe fn cp_async_bulk_tensor<T, U, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkTensor,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkTensor>::issue(tensor_map.cast(), tensor_coords, src_mem.cast())
     }
@@ -210,6 +223,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -230,6 +248,18 @@ pub unsafe fn cp_async_bulk_tensor_bar<Dst, T, U, const N: usize>(
 ) where
     Dst: CpAsyncBulkTensorBar<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe { dst.issue(dst_mem.cast(), tensor_map.cast(), tensor_coords, bar) }
 }
 
@@ -517,6 +547,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -538,6 +573,18 @@ pub unsafe fn cp_async_bulk_tensor_cta_group_bar<CtaGroup, T, U, const N: usize>
 ) where
     CtaGroup: CpAsyncBulkTensorCtaGroupBar<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe { cta_group.issue(dst_mem.cast(), tensor_map.cast(), tensor_coords, bar) }
 }
 
@@ -824,6 +871,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -845,6 +897,18 @@ pub unsafe fn cp_async_bulk_tensor_bar_cta_mask<T, U, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkTensorBarCtaMask,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkTensorBarCtaMask>::issue(
             dst_mem.cast(),
@@ -1016,6 +1080,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -1044,6 +1113,18 @@ pub unsafe fn cp_async_bulk_tensor_cta_group_report_mechanism_bar<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorCtaGroupReportMechanismBar<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(dst_mem.cast(), tensor_map.cast(), tensor_coords, bar)
     }
@@ -1364,6 +1445,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -1386,6 +1472,18 @@ pub unsafe fn cp_async_bulk_tensor_cta_group_bar_cta_mask<CtaGroup, T, U, const 
 ) where
     CtaGroup: CpAsyncBulkTensorCtaGroupBarCtaMask<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         cta_group.issue(
             dst_mem.cast(),
@@ -1695,6 +1793,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -1718,6 +1821,18 @@ pub unsafe fn cp_async_bulk_tensor_multicast_32b<CtaGroup, ReportMechanism, T, U
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorMulticast32b<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -2046,6 +2161,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -2066,6 +2186,14 @@ pub unsafe fn cp_async_bulk_tensor_override<T, U, V, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkTensorOverride,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkTensorOverride>::issue(
             tensor_map.cast(),
@@ -2226,6 +2354,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -2247,6 +2380,14 @@ pub unsafe fn cp_async_bulk_tensor_override_tensor_size<T, U, V: Value<Bits = u1
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     let tensor_size = array_to_bits(tensor_size);
     unsafe {
         asm!(
@@ -2279,6 +2420,11 @@ pub unsafe fn cp_async_bulk_tensor_override_tensor_size<T, U, V: Value<Bits = u1
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -2309,6 +2455,18 @@ pub unsafe fn cp_async_bulk_tensor_override_cta_group_report_mechanism_bar<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -2645,6 +2803,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -2676,6 +2839,14 @@ pub unsafe fn cp_async_bulk_tensor_override_tensor_size_lower_stride_upper_strid
 ) where
     [u16; N]: CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         <[u16; N] as CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<N, M>>::issue(
             tensor_map.cast(),
@@ -2868,6 +3039,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -2899,6 +3075,18 @@ pub unsafe fn cp_async_bulk_tensor_override_cta_group_report_mechanism_tensor_si
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -3011,6 +3199,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -3048,6 +3241,18 @@ pub unsafe fn cp_async_bulk_tensor_override_cta_group_report_mechanism_tensor_si
     (CtaGroup, ReportMechanism):
         CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideUpperStrideBar<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -3388,6 +3593,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -3419,6 +3629,18 @@ pub unsafe fn cp_async_bulk_tensor_multicast_32b_override<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorMulticast32bOverride<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -3767,6 +3989,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -3799,6 +4026,18 @@ pub unsafe fn cp_async_bulk_tensor_multicast_32b_override_tensor_size<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorMulticast32bOverrideTensorSize,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -3916,6 +4155,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -3954,6 +4198,18 @@ pub unsafe fn cp_async_bulk_tensor_multicast_32b_override_tensor_size_lower_stri
     (CtaGroup, ReportMechanism):
         CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -4287,6 +4543,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4307,6 +4568,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4<T, U>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
@@ -4336,6 +4609,11 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4357,6 +4635,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_cta_group<CtaGroup, T, U>(
 ) where
     CtaGroup: CpAsyncBulkTensorTileGather4CtaGroup,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe { cta_group.issue(dst_mem.cast(), tensor_map.cast(), tensor_coords, bar) }
 }
 
@@ -4446,6 +4736,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4467,6 +4762,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_cta_mask<T, U>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
@@ -4498,6 +4805,11 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_cta_mask<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4520,6 +4832,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_cta_group_cta_mask<CtaGroup, T, 
 ) where
     CtaGroup: CpAsyncBulkTensorTileGather4CtaGroupCtaMask,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         cta_group.issue(
             dst_mem.cast(),
@@ -4622,6 +4946,11 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4649,6 +4978,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_cta_group_report_mechanism<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorTileGather4CtaGroupReportMechanism,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(dst_mem.cast(), tensor_map.cast(), tensor_coords, bar)
     }
@@ -4748,6 +5089,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4771,6 +5117,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_multicast_32b<CtaGroup, ReportMe
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorTileGather4Multicast32b,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -4877,6 +5235,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -4900,6 +5263,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_override<CtaGroup, ReportMechani
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorTileGather4Override,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -5009,6 +5384,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `dst_mem` is not aligned to
+/// 128 bytes, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -5039,6 +5419,18 @@ pub unsafe fn cp_async_bulk_tensor_tile_gather4_multicast_32b_override<
 ) where
     (CtaGroup, ReportMechanism): CpAsyncBulkTensorTileGather4Multicast32bOverride,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `dst_mem` is not aligned to 128 bytes"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.async.bulk.tensor: `bar` is not aligned to 8 bytes"
+    );
     unsafe {
         (cta_group, report_mechanism).issue(
             dst_mem.cast(),
@@ -5143,6 +5535,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -5162,6 +5559,14 @@ pub unsafe fn cp_async_bulk_tensor_tile_scatter4<T, U>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
@@ -5188,6 +5593,11 @@ pub unsafe fn cp_async_bulk_tensor_tile_scatter4<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -5208,6 +5618,14 @@ pub unsafe fn cp_async_bulk_tensor_tile_scatter4_override<T, U, V>(
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
@@ -5235,6 +5653,10 @@ pub unsafe fn cp_async_bulk_tensor_tile_scatter4_override<T, U, V>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5247,6 +5669,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor<T, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensor,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe { <[i32; N] as CpAsyncBulkPrefetchTensor>::issue(tensor_map.cast(), tensor_coords) }
 }
 
@@ -5366,6 +5792,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5379,6 +5809,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_cache_policy<T, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensorCachePolicy,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkPrefetchTensorCachePolicy>::issue(
             tensor_map.cast(),
@@ -5503,6 +5937,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5516,6 +5954,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override<T, U, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensorOverride,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkPrefetchTensorOverride>::issue(
             tensor_map.cast(),
@@ -5647,6 +6089,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5661,6 +6107,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_cache_policy<T, U, const N:
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensorOverrideCachePolicy,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkPrefetchTensorOverrideCachePolicy>::issue(
             tensor_map.cast(),
@@ -5821,6 +6271,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5835,6 +6289,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size<T, U, V: Value<
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     let tensor_size = array_to_bits(tensor_size);
     unsafe {
         asm!(
@@ -5863,6 +6321,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size<T, U, V: Value<
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5882,6 +6344,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size_cache_policy<
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     let tensor_size = array_to_bits(tensor_size);
     unsafe {
         asm!(
@@ -5911,6 +6377,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size_cache_policy<
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -5934,6 +6404,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size_lower_stride_up
 ) where
     [u16; N]: CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[u16; N] as CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<N, M>>::issue(
             tensor_map.cast(),
@@ -6122,6 +6596,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6146,6 +6624,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override_tensor_size_lower_stride_up
 ) where
     [u16; N]: CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolicy<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[u16; N] as CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolicy<
             N,
@@ -6336,6 +6818,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6348,6 +6834,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4<T>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
@@ -6375,6 +6865,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4<T>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6388,6 +6882,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_cache_policy<T>(
 ) where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
@@ -6414,6 +6912,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_cache_policy<T>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6427,6 +6929,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_override<T, U>(
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
@@ -6456,6 +6962,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_override<T, U>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6470,6 +6980,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_override_cache_policy<T
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
@@ -6497,6 +7011,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_override_cache_policy<T
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6510,6 +7028,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last<T, const N: usize>(
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensorL2EvictLast,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkPrefetchTensorL2EvictLast>::issue(tensor_map.cast(), tensor_coords)
     }
@@ -6626,6 +7148,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6640,6 +7166,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last_override<T, U, const N
 ) where
     [i32; N]: CpAsyncBulkPrefetchTensorL2EvictLastOverride,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[i32; N] as CpAsyncBulkPrefetchTensorL2EvictLastOverride>::issue(
             tensor_map.cast(),
@@ -6764,6 +7294,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6783,6 +7317,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last_override_tensor_size<
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     let tensor_size = array_to_bits(tensor_size);
     unsafe {
         asm!(
@@ -6811,6 +7349,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last_override_tensor_size<
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -6835,6 +7377,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last_override_tensor_size_l
 ) where
     [u16; N]: CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStride<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         <[u16; N] as CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStride<
             N,
@@ -7015,6 +7561,10 @@ where
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -7028,6 +7578,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_L2_evict_last<T>(
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
@@ -7053,6 +7607,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_L2_evict_last<T>(
 ///
 /// PTX ISA: [`cp.async.bulk.prefetch.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-async-bulk-prefetch-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes.
+///
 /// # Safety
 ///
 /// `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired by
@@ -7067,6 +7625,10 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_tile_gather4_L2_evict_last_override<
 ) where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.async.bulk.prefetch.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
     unsafe {
         asm!(
             "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",

@@ -62,6 +62,11 @@ use crate::value::{Value, array_to_bits, bf16, f16};
 ///
 /// PTX ISA: [`cp.reduce.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -81,6 +86,18 @@ pub unsafe fn cp_reduce_async_bulk<Op, T: Value>(
 ) where
     Op: CpReduceAsyncBulk<T>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.reduce.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.reduce.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.reduce.async.bulk: `size` is not a multiple of 16"
+    );
     unsafe { op.issue(dst_mem, src_mem, size) }
 }
 
@@ -384,6 +401,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.reduce.async.bulk`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk)
 ///
+/// # Panics
+///
+/// In debug builds, if `dst_mem` is not aligned to 16 bytes, or `src_mem` is not aligned to 16
+/// bytes, or `size` is not a multiple of 16, or `bar` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `dst_mem` and `src_mem` point to `size` bytes in the spaces named, aligned to 16 bytes;
@@ -404,6 +426,22 @@ pub unsafe fn cp_reduce_async_bulk_bar<Op, T: Value>(
 ) where
     Op: CpReduceAsyncBulkBar<T>,
 {
+    debug_assert!(
+        dst_mem.addr().is_multiple_of(16),
+        "cp.reduce.async.bulk: `dst_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(16),
+        "cp.reduce.async.bulk: `src_mem` is not aligned to 16 bytes"
+    );
+    debug_assert!(
+        size.is_multiple_of(16),
+        "cp.reduce.async.bulk: `size` is not a multiple of 16"
+    );
+    debug_assert!(
+        bar.addr().is_multiple_of(8),
+        "cp.reduce.async.bulk: `bar` is not aligned to 8 bytes"
+    );
     unsafe { op.issue(dst_mem, src_mem, size, bar) }
 }
 
@@ -572,6 +610,11 @@ where
 ///
 /// PTX ISA: [`cp.reduce.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -591,6 +634,14 @@ pub unsafe fn cp_reduce_async_bulk_tensor<Op, T, U, const N: usize>(
 ) where
     Op: CpReduceAsyncBulkTensor<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.reduce.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.reduce.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe { op.issue(tensor_map.cast(), tensor_coords, src_mem.cast()) }
 }
 
@@ -824,6 +875,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.reduce.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -844,6 +900,14 @@ pub unsafe fn cp_reduce_async_bulk_tensor_override<Op, T, U, V, const N: usize>(
 ) where
     Op: CpReduceAsyncBulkTensorOverride<N>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.reduce.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.reduce.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         op.issue(
             tensor_map.cast(),
@@ -1125,6 +1189,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.reduce.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -1146,6 +1215,14 @@ pub unsafe fn cp_reduce_async_bulk_tensor_override_tensor_size<Op, T, U, V: Valu
 ) where
     Op: CpReduceAsyncBulkTensorOverrideTensorSize,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.reduce.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.reduce.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         op.issue(
             tensor_map.cast(),
@@ -1240,6 +1317,11 @@ forms! {
 ///
 /// PTX ISA: [`cp.reduce.async.bulk.tensor`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor)
 ///
+/// # Panics
+///
+/// In debug builds, if `tensor_map` is not aligned to 64 bytes, or `src_mem` is not aligned to
+/// 128 bytes.
+///
 /// # Safety
 ///
 /// - `tensor_map` points to a tensor map, in memory that is constant for the kernel or acquired
@@ -1272,6 +1354,14 @@ pub unsafe fn cp_reduce_async_bulk_tensor_override_tensor_size_lower_stride_uppe
 ) where
     Op: CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<N, M>,
 {
+    debug_assert!(
+        tensor_map.addr().is_multiple_of(64),
+        "cp.reduce.async.bulk.tensor: `tensor_map` is not aligned to 64 bytes"
+    );
+    debug_assert!(
+        src_mem.addr().is_multiple_of(128),
+        "cp.reduce.async.bulk.tensor: `src_mem` is not aligned to 128 bytes"
+    );
     unsafe {
         op.issue(
             tensor_map.cast(),

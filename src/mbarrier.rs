@@ -73,6 +73,10 @@ use crate::target::{
 ///
 /// PTX ISA: [`mbarrier.init`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-init)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// `addr` points to a `u64` in this CTA's shared memory that is not an mbarrier object in use;
@@ -82,6 +86,14 @@ pub unsafe fn mbarrier_init(addr: *mut u64, count: u32)
 where
     for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.init: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.init: `count` is not in 1 to 1048575"
+    );
     unsafe {
         asm!(
             "mbarrier.init.shared.b64 [{addr}], {count};",
@@ -102,6 +114,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.init`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-init)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// `addr` points to a `u64` in this CTA's shared memory that is not an mbarrier object in use;
@@ -111,6 +127,14 @@ pub unsafe fn mbarrier_init_layout<Layout>(layout: Layout, addr: *mut u64, count
 where
     Layout: MbarrierInitLayout,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.init: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.init: `count` is not in 1 to 1048575"
+    );
     unsafe { layout.issue(addr, count) }
 }
 
@@ -164,6 +188,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.inval`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-inval)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory that no thread and no
@@ -173,6 +201,10 @@ pub unsafe fn mbarrier_inval(addr: *mut u64)
 where
     for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.inval: `addr` is not aligned to 8 bytes"
+    );
     unsafe {
         asm!(
             "mbarrier.inval.shared.b64 [{addr}];",
@@ -193,6 +225,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared` and
@@ -203,6 +239,10 @@ pub unsafe fn mbarrier_arrive(addr: *mut u64) -> u64
 where
     for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive: `addr` is not aligned to 8 bytes"
+    );
     let state: u64;
     unsafe {
         asm!(
@@ -228,6 +268,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared` and
@@ -238,6 +282,14 @@ pub unsafe fn mbarrier_arrive_count(addr: *mut u64, count: u32) -> u64
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.arrive: `count` is not in 1 to 1048575"
+    );
     let state: u64;
     unsafe {
         asm!(
@@ -266,6 +318,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared` and
@@ -281,6 +337,10 @@ pub unsafe fn mbarrier_arrive_sem_scope_space<Sem, Scope, Space>(
 where
     (Sem, Scope, Space): MbarrierArriveSemScopeSpace,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope, space).issue(addr) }
 }
 
@@ -383,6 +443,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared` and
@@ -399,6 +463,14 @@ pub unsafe fn mbarrier_arrive_sem_scope_space_count<Sem, Scope, Space>(
 where
     (Sem, Scope, Space): MbarrierArriveSemScopeSpaceCount,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.arrive: `count` is not in 1 to 1048575"
+    );
     unsafe { (sem, scope, space).issue(addr, count) }
 }
 
@@ -646,6 +718,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive.noComplete`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in this CTA's shared memory.
@@ -656,6 +732,14 @@ pub unsafe fn mbarrier_arrive_no_complete(addr: *mut u64, count: u32) -> u64
 where
     for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive.noComplete: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.arrive.noComplete: `count` is not in 1 to 1048575"
+    );
     let state: u64;
     unsafe {
         asm!(
@@ -686,6 +770,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive.expect_tx`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `tx_count` is not in 0 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of
@@ -702,6 +790,14 @@ pub unsafe fn mbarrier_arrive_expect_tx<Sem, Scope, Space>(
 where
     (Sem, Scope, Space): MbarrierArriveExpectTx,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive.expect_tx: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        tx_count <= 1048575,
+        "mbarrier.arrive.expect_tx: `tx_count` is not in 0 to 1048575"
+    );
     unsafe { (sem, scope, space).issue(addr, tx_count) }
 }
 
@@ -803,6 +899,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive_drop`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive-drop)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of
@@ -819,6 +919,14 @@ pub unsafe fn mbarrier_arrive_drop<Sem, Scope, Space>(
 where
     (Sem, Scope, Space): MbarrierArriveDrop,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive_drop: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.arrive_drop: `count` is not in 1 to 1048575"
+    );
     unsafe { (sem, scope, space).issue(addr, count) }
 }
 
@@ -1066,6 +1174,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive_drop.noComplete`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive-drop)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `count` is not in 1 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in this CTA's shared memory.
@@ -1076,6 +1188,14 @@ pub unsafe fn mbarrier_arrive_drop_no_complete(addr: *mut u64, count: u32) -> u6
 where
     for<'a> Target: Has<ptx_80> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive_drop.noComplete: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        (1..=1048575).contains(&count),
+        "mbarrier.arrive_drop.noComplete: `count` is not in 1 to 1048575"
+    );
     let state: u64;
     unsafe {
         asm!(
@@ -1104,6 +1224,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.arrive_drop.expect_tx`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-arrive-drop)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `tx_count` is not in 0 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of
@@ -1120,6 +1244,14 @@ pub unsafe fn mbarrier_arrive_drop_expect_tx<Sem, Scope, Space>(
 where
     (Sem, Scope, Space): MbarrierArriveDropExpectTx,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.arrive_drop.expect_tx: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        tx_count <= 1048575,
+        "mbarrier.arrive_drop.expect_tx: `tx_count` is not in 0 to 1048575"
+    );
     unsafe { (sem, scope, space).issue(addr, tx_count) }
 }
 
@@ -1219,6 +1351,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.expect_tx`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-expect-tx)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `tx_count` is not in 0 to 1048575.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of any
@@ -1233,6 +1369,14 @@ pub unsafe fn mbarrier_expect_tx<Scope, Space>(
 ) where
     (Scope, Space): MbarrierExpectTx,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.expect_tx: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        tx_count <= 1048575,
+        "mbarrier.expect_tx: `tx_count` is not in 0 to 1048575"
+    );
     unsafe { (scope, space).issue(addr, tx_count) }
 }
 
@@ -1291,6 +1435,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.complete_tx`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-complete-tx)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `tx_count` is not in 0 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of
@@ -1306,6 +1454,14 @@ pub unsafe fn mbarrier_complete_tx<Scope, Space>(
 ) where
     (Scope, Space): MbarrierCompleteTx,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.complete_tx: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        tx_count <= 1048575,
+        "mbarrier.complete_tx: `tx_count` is not in 0 to 1048575"
+    );
     unsafe { (scope, space).issue(addr, tx_count) }
 }
 
@@ -1365,6 +1521,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.complete_tx`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-complete-tx)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `tx_count` is not in 0 to 1048575.
+///
 /// # Safety
 ///
 /// - `addr` points to an mbarrier object in shared memory: of this CTA for `space_shared`, of
@@ -1381,6 +1541,14 @@ pub unsafe fn mbarrier_complete_tx_multicast_32b<Scope>(
 ) where
     Scope: MbarrierCompleteTxMulticast32b,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.complete_tx: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        tx_count <= 1048575,
+        "mbarrier.complete_tx: `tx_count` is not in 0 to 1048575"
+    );
     unsafe { scope.issue(addr, tx_count, cta_mask) }
 }
 
@@ -1542,6 +1710,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.test_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -1552,6 +1724,10 @@ pub unsafe fn mbarrier_test_wait(addr: *mut u64, state: u64) -> bool
 where
     for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait: `addr` is not aligned to 8 bytes"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -1580,6 +1756,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.test_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -1595,6 +1775,10 @@ pub unsafe fn mbarrier_test_wait_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTestWaitSemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(addr, state) }
 }
 
@@ -1660,6 +1844,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -1677,6 +1865,10 @@ pub unsafe fn mbarrier_test_wait_phase_sem_scope_is_report_seen<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTestWaitPhaseSemScopeIsReportSeen,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, state) }
 }
 
@@ -1748,6 +1940,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -1766,6 +1962,10 @@ pub unsafe fn mbarrier_test_wait_phase_sem_scope_is_report_seen_report_value<Sem
 where
     (Sem, Scope): MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, report_value, addr, state) }
 }
 
@@ -1851,6 +2051,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -1860,6 +2064,14 @@ pub unsafe fn mbarrier_test_wait_parity(addr: *mut u64, phase_parity: u32) -> bo
 where
     for<'a> Target: Has<ptx_71> + Has<sm_80>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.test_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -1889,6 +2101,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.test_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -1903,6 +2119,14 @@ pub unsafe fn mbarrier_test_wait_parity_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTestWaitParitySemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.test_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity) }
 }
 
@@ -1968,6 +2192,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -1983,6 +2211,14 @@ pub unsafe fn mbarrier_test_wait_parity_phase_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTestWaitParityPhaseSemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.test_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity) }
 }
 
@@ -2049,6 +2285,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -2065,6 +2305,14 @@ pub unsafe fn mbarrier_test_wait_parity_phase_sem_scope_is_report_seen<Sem, Scop
 where
     (Sem, Scope): MbarrierTestWaitParityPhaseSemScopeIsReportSeen,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.test_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, phase_parity) }
 }
 
@@ -2138,6 +2386,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.test_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-test-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -2155,6 +2407,14 @@ pub unsafe fn mbarrier_test_wait_parity_phase_sem_scope_is_report_seen_report_va
 where
     (Sem, Scope): MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.test_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.test_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(is_report_seen, report_value, addr, phase_parity) }
 }
 
@@ -2242,6 +2502,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2252,6 +2516,10 @@ pub unsafe fn mbarrier_try_wait(addr: *mut u64, state: u64) -> bool
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -2281,6 +2549,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2295,6 +2567,10 @@ pub unsafe fn mbarrier_try_wait_suspend_time_hint(
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -2326,6 +2602,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2341,6 +2621,10 @@ pub unsafe fn mbarrier_try_wait_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitSemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(addr, state) }
 }
 
@@ -2408,6 +2692,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2424,6 +2712,10 @@ pub unsafe fn mbarrier_try_wait_sem_scope_suspend_time_hint<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitSemScopeSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(addr, state, suspend_time_hint) }
 }
 
@@ -2492,6 +2784,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2509,6 +2805,10 @@ pub unsafe fn mbarrier_try_wait_phase_sem_scope_is_report_seen<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitPhaseSemScopeIsReportSeen,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, state) }
 }
 
@@ -2582,6 +2882,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2600,6 +2904,10 @@ pub unsafe fn mbarrier_try_wait_phase_sem_scope_is_report_seen_report_value<Sem,
 where
     (Sem, Scope): MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, report_value, addr, state) }
 }
 
@@ -2690,6 +2998,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2708,6 +3020,10 @@ pub unsafe fn mbarrier_try_wait_phase_sem_scope_is_report_seen_suspend_time_hint
 where
     (Sem, Scope): MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, state, suspend_time_hint) }
 }
 
@@ -2795,6 +3111,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory, and `state` is from an
@@ -2817,6 +3137,10 @@ pub unsafe fn mbarrier_try_wait_phase_sem_scope_is_report_seen_report_value_susp
 where
     (Sem, Scope): MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait: `addr` is not aligned to 8 bytes"
+    );
     unsafe { (sem, scope).issue(is_report_seen, report_value, addr, state, suspend_time_hint) }
 }
 
@@ -2908,6 +3232,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -2917,6 +3245,14 @@ pub unsafe fn mbarrier_try_wait_parity(addr: *mut u64, phase_parity: u32) -> boo
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -2947,6 +3283,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -2960,6 +3300,14 @@ pub unsafe fn mbarrier_try_wait_parity_suspend_time_hint(
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     let wait_complete: u32;
     unsafe {
         asm!(
@@ -2992,6 +3340,10 @@ where
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3006,6 +3358,14 @@ pub unsafe fn mbarrier_try_wait_parity_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitParitySemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity) }
 }
 
@@ -3074,6 +3434,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3089,6 +3453,14 @@ pub unsafe fn mbarrier_try_wait_parity_sem_scope_suspend_time_hint<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitParitySemScopeSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity, suspend_time_hint) }
 }
 
@@ -3157,6 +3529,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3172,6 +3548,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope<Sem, Scope>(
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScope,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity) }
 }
 
@@ -3240,6 +3624,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3256,6 +3644,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope_is_report_seen<Sem, Scope
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScopeIsReportSeen,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, phase_parity) }
 }
 
@@ -3330,6 +3726,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3346,6 +3746,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope_suspend_time_hint<Sem, Sc
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(addr, phase_parity, suspend_time_hint) }
 }
 
@@ -3416,6 +3824,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3433,6 +3845,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope_is_report_seen_report_val
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(is_report_seen, report_value, addr, phase_parity) }
 }
 
@@ -3525,6 +3945,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3545,6 +3969,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope_is_report_seen_suspend_ti
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe { (sem, scope).issue(is_report_seen, addr, phase_parity, suspend_time_hint) }
 }
 
@@ -3633,6 +4065,10 @@ forms! {
 ///
 /// PTX ISA: [`mbarrier.try_wait.parity`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#parallel-synchronization-and-communication-instructions-mbarrier-try-wait)
 ///
+/// # Panics
+///
+/// In debug builds, if `addr` is not aligned to 8 bytes, or `phase_parity` is not in 0 to 1.
+///
 /// # Safety
 ///
 /// `addr` points to an mbarrier object in this CTA's shared memory.
@@ -3654,6 +4090,14 @@ pub unsafe fn mbarrier_try_wait_parity_phase_sem_scope_is_report_seen_report_val
 where
     (Sem, Scope): MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHint,
 {
+    debug_assert!(
+        addr.addr().is_multiple_of(8),
+        "mbarrier.try_wait.parity: `addr` is not aligned to 8 bytes"
+    );
+    debug_assert!(
+        phase_parity <= 1,
+        "mbarrier.try_wait.parity: `phase_parity` is not in 0 to 1"
+    );
     unsafe {
         (sem, scope).issue(
             is_report_seen,

@@ -264,6 +264,19 @@ fn kernels_keep_their_launch_attributes_and_grid_constants() {
 }
 
 #[test]
+fn debug_builds_check_arguments_and_release_builds_pay_nothing() {
+    let user = UserCrate::with_body("mbarrier_init(barrier, 1)");
+    let ptx = |kernels: KernelCrate| std::fs::read_to_string(kernels.ptx().unwrap()).unwrap();
+    let is_checked = |ptx: &str| ptx.contains("panic");
+    assert!(is_checked(&ptx(user.kernels().profile("dev"))));
+    let release = ptx(user.kernels());
+    assert!(
+        !is_checked(&release) && !release.contains("setp"),
+        "{release}"
+    );
+}
+
+#[test]
 fn line_tables_survive() {
     let user = UserCrate::with_body("mbarrier_init(barrier, 1)");
     let manifest = std::fs::read_to_string(user.manifest()).unwrap();

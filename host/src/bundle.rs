@@ -55,8 +55,12 @@ impl Bundle {
                 comparisons: demo::compare(&images)?,
             },
         };
-        let faults = toolchain::workspace_root().join("ptx/faults/Cargo.toml");
-        build::build(&KernelCrate::new(faults, arch), &bundle.faults())?;
+        let faults = KernelCrate::new(
+            toolchain::workspace_root().join("ptx/faults/Cargo.toml"),
+            arch,
+        );
+        build::build(&faults, &bundle.faults())?;
+        build::build(&faults.profile("dev"), &bundle.debug_faults())?;
         ported::build(arch, folder)?;
         bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
         bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
@@ -105,6 +109,12 @@ impl Bundle {
     #[must_use]
     pub fn faults(&self) -> PathBuf {
         self.folder.join("faults-rust.cubin")
+    }
+
+    /// The same, built with debug assertions.
+    #[must_use]
+    pub fn debug_faults(&self) -> PathBuf {
+        self.folder.join("faults-rust-debug.cubin")
     }
 
     /// The tests of the driver module.

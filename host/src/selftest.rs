@@ -164,14 +164,25 @@ impl SelfTest {
                 other => bail!("expected CUDA_ERROR_ILLEGAL_ADDRESS, found {other:?}"),
             },
         );
-        self.check("a kernel that panics says where", || {
-            match child::run::<()>(&job(Fault::Panic), guide::LIMIT) {
-                Err(failure @ ChildFailure::Driver { .. }) if is_reported_panic(&failure) => {
-                    Ok(failure.output().trim().to_owned())
+        let panics = [
+            (Fault::Panic, bundle.faults(), "n is not zero"),
+            (
+                Fault::OddCopy,
+                bundle.debug_faults(),
+                "cp.async.bulk: `size` is not a multiple of 16",
+            ),
+        ];
+        for (fault, image, message) in panics {
+            self.check(format!("a panic says where, and \"{message}\""), || {
+                let job = ChildJob::Fault(FaultJob { fault, image });
+                match child::run::<()>(&job, guide::LIMIT) {
+                    Err(failure) if is_reported_panic(&failure, message) => {
+                        Ok(failure.output().trim().to_owned())
+                    }
+                    other => bail!("expected CUDA_ERROR_ASSERT and the message, found {other:?}"),
                 }
-                other => bail!("expected CUDA_ERROR_ASSERT and a message, found {other:?}"),
-            }
-        });
+            });
+        }
         self.guide(
             Case::InitBarrier,
             Language::Rust,
@@ -206,14 +217,12 @@ impl Check {
     }
 }
 
-/// Whether the driver wrote the panic's message, file and line.
-fn is_reported_panic(failure: &ChildFailure) -> bool {
+/// Whether the driver wrote the panic's message, and its file and line.
+fn is_reported_panic(failure: &ChildFailure, message: &str) -> bool {
     let ChildFailure::Driver { error, output, .. } = failure else {
         return false;
     };
-    &*error.name == "CUDA_ERROR_ASSERT"
-        && output.contains("src/lib.rs:")
-        && output.contains("n is not zero")
+    &*error.name == "CUDA_ERROR_ASSERT" && output.contains(".rs:") && output.contains(message)
 }
 
 fn driver_tests(bundle: &Bundle) -> Result<String> {

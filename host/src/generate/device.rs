@@ -14,7 +14,7 @@ use super::shape::{
     scalar_of, tuple,
 };
 use super::{docs, support};
-use crate::spec::{Family, Overload, Scalar, Type, Variant};
+use crate::spec::{Family, Overload, Rule, Scalar, Type, Variant};
 
 /// The text of `src/<family>.rs`.
 pub(super) fn module(family: &Family) -> Result<String> {
@@ -173,6 +173,23 @@ pub(super) fn where_clause(overload: &Overload, shape: &Shape, module: &str) -> 
     }
 }
 
+/// What a debug build checks of the arguments before the instruction.
+fn checks(overload: &Overload) -> String {
+    let mut out = String::new();
+    for (check, wrong) in docs::checks(overload) {
+        let name = &check.name;
+        let holds = match check.rule {
+            Rule::Aligned(bytes) => format!("{name}.addr().is_multiple_of({bytes})"),
+            Rule::MultipleOf(factor) => format!("{name}.is_multiple_of({factor})"),
+            Rule::Within(0, last) => format!("{name} <= {last}"),
+            Rule::Within(first, last) => format!("({first}..={last}).contains(&{name})"),
+        };
+        let instruction = &overload.forms()[0].instruction.name;
+        let _ = writeln!(out, "debug_assert!({holds}, \"{instruction}: {wrong}\");");
+    }
+    out
+}
+
 /// A function that is one instruction.
 fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
     let mut convert = String::new();
@@ -193,7 +210,7 @@ fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
         None => ("()".to_string(), String::new()),
     };
     format!(
-        "{}pub {}fn {}{}({}){} {} {{ {convert}{}{value} }}\n\n",
+        "{}pub {}fn {}{}({}){} {} {{ {}{convert}{}{value} }}\n\n",
         attributes(overload),
         if is_safe(overload) { "" } else { "unsafe " },
         overload.rust_name,
@@ -201,6 +218,7 @@ fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
         shape.params(),
         arrow(&result),
         requirement(variant),
+        checks(overload),
         body.statements,
     )
 }
@@ -267,11 +285,12 @@ fn selected(overload: &Overload, variants: &[Variant], shape: &Shape) -> String 
     let immediates = angle(&immediates);
 
     let mut out = format!(
-        "{}pub {unsafety}fn {name}{}({}){in_function} {} {{ {call} }}\n\n",
+        "{}pub {unsafety}fn {name}{}({}){in_function} {} {{ {}{call} }}\n\n",
         attributes(overload),
         shape.generics(),
         shape.params(),
         where_clause(overload, shape, ""),
+        checks(overload),
     );
     out += &docs::doc(&format!("The forms of [`{name}`]."));
     out += &unimplemented(overload, shape);

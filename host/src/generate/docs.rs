@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::spec::{Form, Overload, Set, Type, Variant};
+use crate::spec::{Check, Form, Overload, Rule, Set, Type, Variant};
 
 const WIDTH: usize = 96;
 const ISA_DOCUMENT: &str = "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#";
@@ -78,6 +78,11 @@ pub(super) fn function(overload: &Overload) -> String {
         "///\n/// PTX ISA: [`{}`]({ISA_DOCUMENT}{})",
         instruction.name, instruction.link
     );
+    let wrong: Vec<String> = checks(overload).map(|(_, wrong)| wrong).collect();
+    if !wrong.is_empty() {
+        out += "///\n/// # Panics\n///\n";
+        out += &doc(&format!("In debug builds, if {}.", wrong.join(", or ")));
+    }
     let mut safety: Vec<&String> = Vec::new();
     for line in forms
         .iter()
@@ -101,6 +106,24 @@ pub(super) fn function(overload: &Overload) -> String {
         }
     }
     out
+}
+
+/// What debug builds check of the function's arguments, each with what it is called if it is wrong.
+pub(super) fn checks(overload: &Overload) -> impl Iterator<Item = (&Check, String)> {
+    let args = &overload.variants[0].args;
+    let checks = &overload.forms()[0].instruction.checks;
+    checks
+        .iter()
+        .filter(|check| args.iter().any(|arg| arg.name == check.name))
+        .map(|check| {
+            let name = &check.name;
+            let wrong = match check.rule {
+                Rule::Aligned(bytes) => format!("`{name}` is not aligned to {bytes} bytes"),
+                Rule::MultipleOf(factor) => format!("`{name}` is not a multiple of {factor}"),
+                Rule::Within(first, last) => format!("`{name}` is not in {first} to {last}"),
+            };
+            (check, wrong)
+        })
 }
 
 fn first_sentence(text: &str) -> (&str, &str) {

@@ -18,11 +18,13 @@ pub enum Fault {
     Fault,
     /// Panics with the message "n is not zero".
     Panic,
+    /// Starts a bulk copy of 8 bytes; for debug builds, which panic.
+    OddCopy,
 }
 
 /// The launch of one, to be run in a child process: [`Fault::Hang`] does not return,
-/// [`Fault::Fault`] returns `CUDA_ERROR_ILLEGAL_ADDRESS`, [`Fault::Panic`] `CUDA_ERROR_ASSERT`, and
-/// both leave a lost context.
+/// [`Fault::Fault`] returns `CUDA_ERROR_ILLEGAL_ADDRESS`, [`Fault::Panic`] and [`Fault::OddCopy`]
+/// `CUDA_ERROR_ASSERT`, and all three leave a lost context.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FaultJob {
     /// The kernel.
@@ -39,10 +41,12 @@ impl FaultJob {
     pub fn run(&self) -> Result<()> {
         let driver = Driver::open()?;
         let module = driver.load(&read_image(&self.image)?)?;
+        let input = driver.zeroed::<u32>(4)?;
         let (name, arguments) = match self.fault {
             Fault::Hang => ("hang", Arguments::new()),
             Fault::Fault => ("fault", Arguments::new().u64(0)),
             Fault::Panic => ("panic", Arguments::new().u32(1)),
+            Fault::OddCopy => ("odd_copy", Arguments::new().pointer(&input)),
         };
         // SAFETY: the arguments are those of the kernel; what it does wrong ends its context alone.
         unsafe {

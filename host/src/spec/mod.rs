@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-pub use parse::{Form, FormArg, Instruction, Location, Member, Set, StatedEffects};
+pub use parse::{Check, Form, FormArg, Instruction, Location, Member, Rule, Set, StatedEffects};
 pub use ptx::{AsmOperand, OperandValue};
 pub use tag::{Tag, TagFamily, TagTable};
 pub use target::{Isa, Isas, Targets, all_architectures, included_architectures};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::Effects;
 use super::tag::TagTable;
@@ -48,12 +48,57 @@ pub struct Instruction {
     pub safety: Vec<String>,
     /// Meaning and unit of operands.
     pub operands: Vec<(String, String)>,
+    /// What debug builds check of the arguments.
+    pub checks: Vec<Check>,
     /// Why dropping the result is a mistake.
     pub must_use: Option<String>,
     /// What the statement does besides computing its outputs.
     pub effects: StatedEffects,
     /// Whether calling it can never break memory safety.
     pub safe: bool,
+}
+
+/// What an argument must be, where a debug build can see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The argument.
+    pub name: String,
+    /// What it must be.
+    pub rule: Rule,
+}
+
+/// What an argument must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A pointer aligned to this many bytes.
+    Aligned(u32),
+    /// A multiple of this.
+    MultipleOf(u32),
+    /// In this range, ends included.
+    Within(u32, u32),
+}
+
+impl Check {
+    fn parse(at: &Location, text: &str) -> Result<Self> {
+        let parsed = text.split_once(' ').and_then(|(name, rule)| {
+            let number = |digits: &str| digits.trim().parse().ok();
+            let rule = if let Some(bytes) = rule.strip_prefix("aligned ") {
+                Rule::Aligned(number(bytes)?)
+            } else if let Some(factor) = rule.strip_prefix("multiple of ") {
+                Rule::MultipleOf(number(factor)?)
+            } else {
+                let (first, last) = rule.split_once("..=")?;
+                Rule::Within(number(first)?, number(last)?)
+            };
+            Some(Self {
+                name: name.to_string(),
+                rule,
+            })
+        });
+        parsed.ok_or_else(|| {
+            anyhow!("{at}: expected `check NAME aligned N`, `multiple of N` or `A..=B`, found `check {text}`")
+        })
+    }
 }
 
 /// What a statement does besides computing its outputs, and why if that is less than usual.
@@ -222,6 +267,7 @@ fn instruction_block(at: Location, name: &str, block: Vec<Numbered>) -> Result<I
         about: String::new(),
         safety: Vec::new(),
         operands: Vec::new(),
+        checks: Vec::new(),
         must_use: None,
         effects: StatedEffects {
             effects: Effects::Memory,
@@ -242,11 +288,12 @@ fn instruction_block(at: Location, name: &str, block: Vec<Numbered>) -> Result<I
                     .push((operand.to_string(), meaning.trim().to_string())),
                 None => bail!("{at}: expected `operand NAME MEANING`, found `{line}`"),
             },
+            "check" => instruction.checks.push(Check::parse(&at, &text)?),
             "must_use" => instruction.must_use = Some(text),
             "safe" => instruction.safe = true,
             "effects" => instruction.effects = stated_effects(&at, &text)?,
             _ => bail!(
-                "{at}: expected link, about, safety, safe, operand, must_use or effects, found `{key}`"
+                "{at}: expected link, about, safety, safe, operand, check, must_use or effects, found `{key}`"
             ),
         }
     }

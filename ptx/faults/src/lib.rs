@@ -4,10 +4,15 @@
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
-use cuda_ptx::{kernel, mbarrier_arrive, mbarrier_init, mbarrier_try_wait, shared};
+use cuda_ptx::{
+    cp_async_bulk_bar, kernel, mbarrier_arrive, mbarrier_init, mbarrier_try_wait, shared, space_global,
+    space_shared,
+};
 
 shared! {
     static BAR: u64;
+    #[align(128)]
+    static TILE: [u8; 16];
 }
 
 kernel! {
@@ -26,6 +31,16 @@ kernel! {
     /// To be launched alone in a process, with one thread.
     pub fn fault(address: *mut u32) {
         address.write_volatile(1);
+    }
+
+    /// A bulk copy of 8 bytes, which is no multiple of 16: a debug build panics before it starts.
+    ///
+    /// # Safety
+    /// `input` is 16 bytes of global memory. To be launched in a debug build only.
+    pub fn odd_copy(input: *const u8) {
+        let bar = BAR.as_mut_ptr();
+        mbarrier_init(bar, 1);
+        cp_async_bulk_bar(space_shared, space_global, TILE.as_mut_ptr(), input, 8, bar);
     }
 
     /// Panics: the driver reports the message and the place, and the host's next call returns
