@@ -3,6 +3,7 @@
 //! Both compilers' dialects are read: nvcc's (NVVM) and LLVM's. Registers are resolved through nested scopes, so the
 //! `P_OUT` of one inline-assembly block is not the `P_OUT` of the next.
 
+mod dataflow;
 pub(crate) mod lexer;
 mod mirrored;
 mod normalise;
@@ -105,9 +106,19 @@ impl Kernel {
         normalise::text(self, self.instructions.iter())
     }
 
+    /// Every instruction of inline assembly and every store of a kernel without branches, with each operand written as
+    /// where its value comes from: a parameter, a symbol, a number, or the operation that made it.
+    ///
+    /// Two kernels with the same text do the same with the same arguments; the order of loads and of address
+    /// arithmetic, and the names of registers, are the compiler's.
+    pub fn dataflow(&self) -> Vec<String> {
+        dataflow::text(self)
+    }
+
     /// The instructions of the inline assembly alone, named by their own first use.
     ///
-    /// This is what the author of an intrinsic wrote, whatever the compiler put around it.
+    /// This is what the author of an intrinsic wrote, whatever the compiler put around it. Which argument an operand
+    /// is does not show: see [`Kernel::dataflow`].
     pub fn normalised_asm(&self) -> Vec<String> {
         normalise::text(
             self,
@@ -187,6 +198,16 @@ pub struct Guard {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operand {
     pieces: Vec<Piece>,
+}
+
+impl Operand {
+    /// The numbers of its registers.
+    fn registers(&self) -> impl Iterator<Item = usize> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Register { id, .. } => Some(*id),
+            _ => None,
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

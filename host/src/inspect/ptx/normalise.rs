@@ -81,7 +81,8 @@ impl<'k> Names<'k> {
     }
 }
 
-fn class(width: Width) -> &'static str {
+/// How registers of a width are called.
+pub(super) fn class(width: Width) -> &'static str {
     match width {
         Width::Predicate => "%p",
         Width::Bits(..=8) => "%b",

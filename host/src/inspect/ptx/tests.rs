@@ -288,6 +288,50 @@ fn a_register_of_another_width_is_a_difference() {
     assert_ne!(wide.normalised_asm(), kernel(BODY).normalised_asm());
 }
 
+/// Two parameters and a shared object, in the order in which one compiler loads them.
+const FLOW: &str = ".shared .align 8 .b64 bar;\nld.param.b64 %rd1, [k_param_0];\ncvta.to.global.u64 %rd2, %rd1;\n\
+    mov.b32 %r1, 7;\nmov.b32 %r2, bar;\nadd.s32 %r3, %r2, 1024;\n\
+    // begin inline asm\nmbarrier.arrive.shared.b64 %rd3, [%r3], %r1;\n// end inline asm\n\
+    st.global.b64 [%rd2+8], %rd3;";
+
+#[test]
+fn the_dataflow_names_where_operands_come_from() {
+    assert_eq!(
+        kernel(FLOW).dataflow(),
+        [
+            "mbarrier.arrive.shared.b64 %rd0, [%r($symbol0)+1024], %r(7)",
+            "st.global.b64 [%rd($param0)+8], %rd0",
+        ]
+    );
+}
+
+#[test]
+fn the_dataflow_does_not_depend_on_order_names_and_folding() {
+    let other = ".shared .align 8 .b64 _ZN3bar;\nmov.b32 %r4, _ZN3bar+1024;\nmov.b32 %r6, 7;\n\
+        // begin inline asm\nmbarrier.arrive.shared.b64 %rd5, [%r4], %r6;\n// end inline asm\n\
+        ld.param.u64 %rd4, [k_param_0];\ncvta.to.global.u64 %rd4, %rd4;\nadd.s64 %rd6, %rd4, 8;\nst.global.u64 [%rd6], %rd5;";
+    assert_eq!(kernel(other).dataflow(), kernel(FLOW).dataflow());
+}
+
+#[test]
+fn swapped_operands_and_results_are_a_difference_of_the_dataflow() {
+    for (from, to) in [
+        ("[%r3], %r1;", "[%r1], %r3;"),
+        ("%r2, 1024", "%r2, 1032"),
+        ("%r1, 7", "%r1, 8"),
+        ("+8], %rd3", "+16], %rd3"),
+        ("+8], %rd3", "+8], %rd2"),
+        ("[%r3]", "[%rd2]"),
+    ] {
+        assert!(FLOW.contains(from), "`{from}` is in the text");
+        assert_ne!(
+            kernel(&FLOW.replace(from, to)).dataflow(),
+            kernel(FLOW).dataflow(),
+            "`{from}` → `{to}`"
+        );
+    }
+}
+
 #[test]
 fn mirrored_instructions_are_told_from_the_compilers() {
     let module = parse(NVCC);
