@@ -45,14 +45,15 @@ use crate::tags::{
     kind_mxf8f6f4, kind_tf32,
 };
 use crate::target::{
-    Has, Target, ptx_86, ptx_88, sm_100a_103a_107a_110a, sm_100f_103f_107f, sm_100f_103f_107f_110f,
+    Has, Target, ptx_86, ptx_88, sm_100a_103a_107a_110a, sm_100a_110a, sm_100f_103f_107f,
+    sm_100f_103f_107f_110f,
 };
 
 /// Starts a matrix multiplication.
 ///
 /// ```text
 /// tcgen05.mma.cta_group.kind [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -135,9 +136,9 @@ forms! {
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_1): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_2): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -263,7 +264,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.cta_group.kind [d_tmem], a_desc, b_desc, idesc, disable_output_lane, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .cta_group.lanes = { .cta_group::1.4, .cta_group::2.8 }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -371,7 +372,7 @@ forms! {
         "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
-    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_1): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
 }
 
@@ -423,7 +424,7 @@ forms! {
         "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
-    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_2): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
 }
 
@@ -680,7 +681,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.cta_group.kind [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -763,9 +764,9 @@ forms! {
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_1): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_2): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -891,7 +892,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.cta_group.kind [d_tmem], [a_tmem], b_desc, idesc, disable_output_lane, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .cta_group.lanes = { .cta_group::1.4, .cta_group::2.8 }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -999,7 +1000,7 @@ forms! {
         "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_1): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
-    (kind_i8, cta_group_1): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_1): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::1.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d;"
 }
 
@@ -1051,7 +1052,7 @@ forms! {
         "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
     (kind_f8f6f4, cta_group_2): ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.cta_group::2.kind::f8f6f4 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
-    (kind_i8, cta_group_2): ptx_86 sm_100f_103f_107f_110f
+    (kind_i8, cta_group_2): ptx_86 sm_100a_110a
         "tcgen05.mma.cta_group::2.kind::i8 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d;"
 }
 
@@ -7986,7 +7987,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8128,7 +8129,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8270,7 +8271,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8412,7 +8413,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8554,7 +8555,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8696,7 +8697,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8811,13 +8812,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -8825,7 +8826,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -8940,13 +8941,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -8954,7 +8955,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9069,13 +9070,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -9083,7 +9084,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9198,13 +9199,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -9212,7 +9213,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], a_desc, b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9327,13 +9328,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -9341,7 +9342,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9483,7 +9484,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9625,7 +9626,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9767,7 +9768,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -9909,7 +9910,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .mxf8f6f4.block32, .mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10051,7 +10052,7 @@ where
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10166,13 +10167,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -10180,7 +10181,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10295,13 +10296,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -10309,7 +10310,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10424,13 +10425,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -10438,7 +10439,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10553,13 +10554,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -10567,7 +10568,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.sp.cta_group.kind.block_scale.scale.collector [d_tmem], [a_tmem], b_desc, [sp_info_tmem], idesc, [scale_a_tmem], [scale_b_tmem], enable_input_d;
-///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32, .kind::mxf4nvf4.block32 }
+///     .kind.scale = { .kind::mxf4nvf4.block16 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf8f6f4.block32, .kind::mxf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a), .kind::mxf4nvf4.block32 (sm_100a, sm_103a, sm_107a, sm_110a) }
 ///     .collector = { -, .collector::a::fill, .collector::a::use, .collector::a::lastuse, .collector::a::discard }
 ///     .cta_group = { .cta_group::1, .cta_group::2 }
 ///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
@@ -10682,13 +10683,13 @@ forms! {
         "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
     (kind_mxf8f6f4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
         "tcgen05.mma.sp.cta_group::2.kind::mxf8f6f4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_1): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
-    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100f_103f_107f_110f
+    (kind_mxf4nvf4, cta_group_2): ptx_88 sm_100a_103a_107a_110a
         "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block32.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;"
 }
 
@@ -10697,7 +10698,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -10774,7 +10775,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -10783,7 +10784,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -10887,7 +10888,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -10896,7 +10897,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -10973,7 +10974,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -10982,7 +10983,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11086,7 +11087,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -11095,7 +11096,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11172,7 +11173,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -11181,7 +11182,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11285,7 +11286,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -11294,7 +11295,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11371,7 +11372,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -11380,7 +11381,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11484,7 +11485,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -11493,7 +11494,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11570,7 +11571,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -11579,7 +11580,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11683,7 +11684,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -11692,7 +11693,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11769,7 +11770,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -11778,7 +11779,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11882,7 +11883,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -11891,7 +11892,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -11968,7 +11969,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -11977,7 +11978,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12081,7 +12082,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -12090,7 +12091,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12167,7 +12168,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -12176,7 +12177,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12280,7 +12281,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -12289,7 +12290,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12366,7 +12367,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -12375,7 +12376,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12479,7 +12480,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -12488,7 +12489,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12565,7 +12566,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -12574,7 +12575,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12678,7 +12679,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -12687,7 +12688,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12764,7 +12765,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -12773,7 +12774,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12877,7 +12878,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -12886,7 +12887,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -12963,7 +12964,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -12972,7 +12973,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13076,7 +13077,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -13085,7 +13086,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13162,7 +13163,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -13171,7 +13172,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13275,7 +13276,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -13284,7 +13285,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13361,7 +13362,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -13370,7 +13371,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13474,7 +13475,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -13483,7 +13484,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13560,7 +13561,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -13569,7 +13570,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13673,7 +13674,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -13682,7 +13683,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13759,7 +13760,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -13768,7 +13769,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], a_desc, b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13872,7 +13873,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -13881,7 +13882,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -13958,7 +13959,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -13967,7 +13968,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14071,7 +14072,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -14080,7 +14081,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14157,7 +14158,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -14166,7 +14167,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14270,7 +14271,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -14279,7 +14280,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14356,7 +14357,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -14365,7 +14366,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14469,7 +14470,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -14478,7 +14479,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14555,7 +14556,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -14564,7 +14565,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14668,7 +14669,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b0::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -14677,7 +14678,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14754,7 +14755,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -14763,7 +14764,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14867,7 +14868,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -14876,7 +14877,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -14953,7 +14954,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -14962,7 +14963,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15066,7 +15067,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -15075,7 +15076,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15152,7 +15153,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -15161,7 +15162,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15265,7 +15266,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -15274,7 +15275,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15351,7 +15352,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -15360,7 +15361,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15464,7 +15465,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b1::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -15473,7 +15474,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15550,7 +15551,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -15559,7 +15560,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15663,7 +15664,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -15672,7 +15673,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15749,7 +15750,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -15758,7 +15759,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15862,7 +15863,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -15871,7 +15872,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -15948,7 +15949,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -15957,7 +15958,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16061,7 +16062,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -16070,7 +16071,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16147,7 +16148,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -16156,7 +16157,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16260,7 +16261,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b2::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -16269,7 +16270,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16346,7 +16347,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -16355,7 +16356,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16459,7 +16460,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -16468,7 +16469,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16545,7 +16546,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -16554,7 +16555,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16658,7 +16659,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -16667,7 +16668,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16744,7 +16745,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -16753,7 +16754,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16857,7 +16858,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
 
@@ -16866,7 +16867,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -16943,7 +16944,7 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d;"
 }
 
@@ -16952,7 +16953,7 @@ forms! {
 ///
 /// ```text
 /// tcgen05.mma.ws.cta_group::1.kind.collector [d_tmem], [a_tmem], b_desc, idesc, enable_input_d, zero_column_mask_desc;
-///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 }
+///     .kind = { .kind::f16, .kind::tf32, .kind::f8f6f4, .kind::i8 (sm_100a, sm_110a) }
 ///     .collector = { .collector::b0::fill, .collector::b0::use, .collector::b0::lastuse, .collector::b0::discard, .collector::b1::fill, .collector::b1::use, .collector::b1::lastuse, .collector::b1::discard, .collector::b2::fill, .collector::b2::use, .collector::b2::lastuse, .collector::b2::discard, .collector::b3::fill, .collector::b3::use, .collector::b3::lastuse, .collector::b3::discard }
 ///     PTX ISA 8.6, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f
 /// ```
@@ -17056,6 +17057,6 @@ forms! {
         "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
     kind_f8f6f4: ptx_86 sm_100f_103f_107f_110f
         "tcgen05.mma.ws.cta_group::1.kind::f8f6f4.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
-    kind_i8: ptx_86 sm_100f_103f_107f_110f
+    kind_i8: ptx_86 sm_100a_110a
         "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, PRED_enable_input_d, {zero_column_mask_desc};"
 }
