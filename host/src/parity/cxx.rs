@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::form::{Form, Scalar, Slot};
 use super::matching::Mirror;
-use super::rust::{LOADED, SHARED_STRIDE, immediate, is_shared};
+use super::rust::{SHARED_STRIDE, immediate, is_loaded, is_shared};
 
 /// What every twin starts with.
 pub const PRELUDE: &str = "\
@@ -30,7 +30,7 @@ pub fn kernel(name: &str, form: &Form, mirror: Mirror) -> String {
     for (position, (slot, arg)) in form.slots.iter().zip(&mirror.variant.args).enumerate() {
         match slot {
             Slot::Pointer(ty) if is_shared(&arg.ty) => twin.shared(ty),
-            Slot::Value(_) if arg.name == LOADED => twin.loaded(position),
+            Slot::Value(scalar) if is_loaded(arg) => twin.loaded(position, scalar),
             _ => twin.argument(position, slot, immediate),
         }
     }
@@ -124,9 +124,10 @@ impl Twin {
         self.shared += SHARED_STRIDE;
     }
 
-    /// An argument of 64 bits that is read from memory.
-    fn loaded(&mut self, position: usize) {
-        self.parameters.push(format!("const uint64_t* a{position}"));
+    /// An argument that is read from memory.
+    fn loaded(&mut self, position: usize, scalar: &Scalar) {
+        self.parameters
+            .push(format!("const {}* a{position}", scalar.name));
         self.arguments.push(format!("*a{position}"));
     }
 

@@ -1,5 +1,7 @@
 //! Known differences in machine code and their reasons.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
@@ -15,7 +17,7 @@ pub struct Explained {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Opcodes, or their beginning and `*`.
+    /// Opcodes, in which `*` stands for anything.
     forms: Vec<String>,
     /// The architectures; all if there are none.
     #[serde(default)]
@@ -38,6 +40,12 @@ impl Explained {
         toml::from_str(text).context("host/src/parity/explained.toml")
     }
 
+    /// The reasons that are not among those `used`.
+    pub fn unused(&self, used: &BTreeSet<&str>) -> Vec<&str> {
+        let reasons = self.differs.iter().map(|entry| entry.reason.as_str());
+        reasons.filter(|reason| !used.contains(reason)).collect()
+    }
+
     /// Why the form with this opcode differs on `architecture`.
     pub fn reason(&self, opcode: &str, architecture: &str) -> Option<&str> {
         let fits = |entry: &&Entry| {
@@ -52,11 +60,15 @@ impl Explained {
     }
 }
 
-fn matches(pattern: &str, opcode: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(beginning) => opcode.starts_with(beginning),
-        None => opcode == pattern,
-    }
+/// Whether `text` is `pattern`, with any text for each `*`.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((beginning, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(beginning) else {
+        return false;
+    };
+    (0..=text.len()).any(|skipped| matches(rest, &text[skipped..]))
 }
 
 #[cfg(test)]
@@ -76,6 +88,20 @@ mod tests {
         assert_eq!(explained.reason("c.d.e", "sm_90a"), Some("so"));
         assert_eq!(explained.reason("a.b.c", "sm_90a"), None);
         assert_eq!(explained.reason("a.b", "sm_100a"), None);
+    }
+
+    #[test]
+    fn a_star_stands_for_anything_anywhere() {
+        assert!(matches("a.*.d", "a.b.c.d") && matches("*", "") && matches("a*b*c", "abxbc"));
+        assert!(!matches("a.*.d", "a.d") && !matches("a*b", "ab.c") && !matches("a*", "b"));
+    }
+
+    #[test]
+    fn a_reason_that_nothing_needs_is_found() {
+        let explained =
+            Explained::parse("[[differs]]\nforms = [\"a\"]\nreason = \"so\"\n").unwrap();
+        assert_eq!(explained.unused(&BTreeSet::new()), ["so"]);
+        assert!(explained.unused(&BTreeSet::from(["so"])).is_empty());
     }
 
     #[test]

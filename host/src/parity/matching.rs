@@ -136,7 +136,11 @@ struct Candidate<'a> {
 impl<'a> Candidates<'a> {
     fn new(spec: &'a Spec) -> Result<Self> {
         let mut by_call: HashMap<_, Vec<_>> = HashMap::new();
-        for (order, (family, overload, variant)) in spec.variants().enumerate() {
+        // What C++ writes as a default argument is a function of its own in Rust, but the same form.
+        let own = spec
+            .variants()
+            .filter(|(_, _, variant)| variant.implied.is_empty());
+        for (order, (family, overload, variant)) in own.enumerate() {
             let tags = variant.args.iter().filter_map(|arg| match &arg.ty {
                 Type::Tag(tag) => Some(tag.name.clone()),
                 _ => None,

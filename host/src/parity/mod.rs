@@ -40,7 +40,7 @@ use crate::toolchain::{self, CudaTools};
 use explained::Explained;
 use headers::Headers;
 use matching::Matching;
-use outcome::Outcome;
+use outcome::{Outcome, Ptx};
 use report::Report;
 use twins::{Side, Subject};
 
@@ -67,7 +67,8 @@ pub fn run(options: &Options) -> Result<()> {
     let matching = Matching::new(&headers, &spec)?;
     let archs = architectures(options.arch.as_deref())?;
     let scope = scope(&matching, options.family.as_deref(), &archs)?;
-    let outcomes = outcomes(&matching, &scope, &archs, &tools)?;
+    let explained = Explained::load()?;
+    let outcomes = outcomes(&matching, &scope, &archs, &tools, &explained)?;
     let report = Report::new(
         &headers.version,
         versions(&tools)?,
@@ -80,6 +81,15 @@ pub fn run(options: &Options) -> Result<()> {
         std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
     }
     println!("{}\n{}", report.tables(), report.summary());
+    if options.family.is_none() && options.arch.is_none() {
+        let used = outcomes
+            .values()
+            .flat_map(|outcome| outcome.explained().into_keys())
+            .collect();
+        if let Some(reason) = explained.unused(&used).first() {
+            bail!("explained.toml has a reason that no difference needs: {reason}");
+        }
+    }
     if !report.holds() {
         bail!("the mirror does not hold: see the forms above");
     }
@@ -115,6 +125,7 @@ fn outcomes(
     scope: &BTreeSet<usize>,
     archs: &[Arch],
     tools: &CudaTools,
+    explained: &Explained,
 ) -> Result<BTreeMap<usize, Outcome>> {
     let subject = |&index: &usize| {
         let pair = &matching.pairs[index];
@@ -144,25 +155,18 @@ fn outcomes(
     }
     let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
     for subject in &subjects {
-        let asm = |side: &Side| side.get(&subject.index).map(|twin| twin.asm.clone());
-        let [rust, cxx] = sides.each_ref().map(asm);
-        let ptx_equal = rust.zip(cxx).map(|(rust, cxx)| rust == cxx);
-        outcomes.insert(
-            subject.index,
-            Outcome {
-                ptx_equal,
-                verdicts: BTreeMap::new(),
-            },
-        );
+        let [rust, cxx] = sides.each_ref().map(|side| side.get(&subject.index));
+        let ptx = rust.zip(cxx).map(|(rust, cxx)| Ptx::compare(rust, cxx));
+        let verdicts = BTreeMap::new();
+        outcomes.insert(subject.index, Outcome { ptx, verdicts });
     }
-    let explained = Explained::load()?;
     for &arch in archs {
         progress.set_message(format!("assembling and comparing for {arch}"));
         let folder = toolchain::target_dir()
             .join("parity")
             .join(arch.to_string());
         for (index, verdict) in
-            outcome::compare_on(arch, &subjects, &sides, tools, &folder, &explained)?
+            outcome::compare_on(arch, &subjects, &sides, tools, &folder, explained)?
         {
             outcomes
                 .entry(index)

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::assemble::{Assembled, assemble};
 use super::explained::Explained;
-use super::twins::{Side, Subject};
+use super::twins::{Side, Subject, Twin};
 use crate::build::Arch;
 use crate::inspect::sass::{self, Class};
 use crate::toolchain::CudaTools;
@@ -16,10 +16,45 @@ use crate::toolchain::CudaTools;
 /// The result of one form.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Whether both sides' inline assembly is the same, registers renamed; `None` if it was not built.
-    pub ptx_equal: Option<bool>,
+    /// Whether both sides' PTX has the same instructions with the same operands; `None` if it was not built.
+    pub ptx: Option<Ptx>,
     /// One per architecture that either side allows.
     pub verdicts: BTreeMap<Arch, Verdict>,
+}
+
+/// How the PTX of both sides compares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ptx {
+    /// The same instructions with the same operands.
+    Equal,
+    /// The first difference, in words.
+    Differs(String),
+}
+
+impl Ptx {
+    /// Compares what two kernels do.
+    pub fn compare(rust: &Twin, cxx: &Twin) -> Self {
+        if rust.dataflow == cxx.dataflow {
+            return Self::Equal;
+        }
+        let same = rust
+            .dataflow
+            .iter()
+            .zip(&cxx.dataflow)
+            .take_while(|(rust, cxx)| rust == cxx)
+            .count();
+        let line = |twin: &Twin| {
+            twin.dataflow
+                .get(same)
+                .cloned()
+                .unwrap_or_else(|| "nothing".to_owned())
+        };
+        Self::Differs(format!(
+            "Rust has `{}`, C++ has `{}`",
+            line(rust),
+            line(cxx)
+        ))
+    }
 }
 
 /// The result of one form on one architecture.
@@ -143,7 +178,11 @@ pub fn compare_on(
             (false, false) => continue,
             (true, true) => compare(subject, &rust, &cxx, explained, &name),
             (false, true) => match cxx.rejected.get(&subject.kernel()) {
-                Some(message) => Verdict::Rejected(message.clone()),
+                // Without the architecture, so that the same words stand for several.
+                Some(message) => {
+                    let words = message.split(" on .target").next().unwrap_or(message);
+                    Verdict::Rejected(words.to_owned())
+                }
                 None => Verdict::Failed(
                     "the spec leaves out this architecture, which ptxas accepts".to_owned(),
                 ),
@@ -197,7 +236,7 @@ mod tests {
     fn outcome(verdicts: &[Verdict]) -> Outcome {
         let archs = ["sm_80", "sm_90", "sm_90a"].map(|arch| arch.parse().unwrap());
         Outcome {
-            ptx_equal: Some(true),
+            ptx: Some(Ptx::Equal),
             verdicts: archs.into_iter().zip(verdicts.iter().cloned()).collect(),
         }
     }
@@ -212,6 +251,27 @@ mod tests {
 
     fn failed() -> Verdict {
         Verdict::Failed("bad".to_owned())
+    }
+
+    #[test]
+    fn the_first_difference_of_the_ptx_is_told() {
+        let twin = |lines: &[&str]| Twin {
+            text: String::new(),
+            dataflow: lines.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        assert_eq!(
+            Ptx::compare(&twin(&["a", "b"]), &twin(&["a", "b"])),
+            Ptx::Equal
+        );
+        let differs = |words: &str| Ptx::Differs(words.to_owned());
+        assert_eq!(
+            Ptx::compare(&twin(&["a", "b"]), &twin(&["a", "c"])),
+            differs("Rust has `b`, C++ has `c`")
+        );
+        assert_eq!(
+            Ptx::compare(&twin(&["a"]), &twin(&["a", "c"])),
+            differs("Rust has `nothing`, C++ has `c`")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use comfy_table::{Table, presets};
 use serde::{Serialize, Serializer};
 
 use super::matching::Matching;
-use super::outcome::{Outcome, Verdict};
+use super::outcome::{Outcome, Ptx, Verdict};
 use super::twins::Subject;
 use crate::build::Arch;
 use crate::inspect::sass::Class;
@@ -305,7 +305,7 @@ impl Variants {
     }
 
     fn add(&mut self, form: &str, outcome: &Outcome) {
-        self.ptx_equal += usize::from(outcome.ptx_equal == Some(true));
+        self.ptx_equal += usize::from(outcome.ptx == Some(Ptx::Equal));
         self.assembled += usize::from(outcome.is_assembled());
         self.sass_equal += usize::from(outcome.class().is_some());
         match outcome.class() {
@@ -314,8 +314,9 @@ impl Variants {
             Some(_) => self.sass_fewer += 1,
             None => {}
         }
-        if outcome.ptx_equal == Some(false) {
-            self.failed.push(Remark::new(form, &[], "the PTX differs"));
+        if let Some(Ptx::Differs(words)) = &outcome.ptx {
+            self.failed
+                .push(Remark::new(form, &[], &format!("the PTX differs: {words}")));
         }
         let remarks = |reasons: BTreeMap<&str, Vec<Arch>>| {
             reasons
@@ -345,7 +346,7 @@ impl Variants {
 
 impl FamilyCounts {
     fn add(&mut self, outcome: &Outcome) {
-        self.ptx_equal += usize::from(outcome.ptx_equal == Some(true));
+        self.ptx_equal += usize::from(outcome.ptx == Some(Ptx::Equal));
         self.assembled += usize::from(outcome.is_assembled());
         match outcome.class() {
             Some(Class::Identical) => self.identical += 1,
@@ -354,8 +355,9 @@ impl FamilyCounts {
             None => {}
         }
         self.explained += usize::from(!outcome.explained().is_empty());
-        self.failed +=
-            usize::from(outcome.ptx_equal == Some(false) || !outcome.failed().is_empty());
+        self.failed += usize::from(
+            matches!(outcome.ptx, Some(Ptx::Differs(_))) || !outcome.failed().is_empty(),
+        );
     }
 }
 

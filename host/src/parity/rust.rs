@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::matching::Mirror;
-use crate::spec::{Scalar, Space, Type, Variant};
+use crate::spec::{Arg, Scalar, Space, Type, Variant};
 
 /// What the crate of the kernels starts with.
 pub const PRELUDE: &str = "\
@@ -13,10 +13,6 @@ pub const PRELUDE: &str = "\
 use cuda_ptx::*;
 cuda_ptx::panic_trap!();
 ";
-
-/// The argument that both sides read from memory: ptxas 13.5 crashes before sm_90 if the state of an
-/// `mbarrier.test_wait` is a kernel parameter.
-pub const LOADED: &str = "state";
 
 /// The distance of two objects in shared memory: more than any instruction here may touch.
 pub const SHARED_STRIDE: usize = 1024;
@@ -28,7 +24,7 @@ pub fn kernel(name: &str, mirror: Mirror) -> String {
     for (position, arg) in variant.args.iter().enumerate() {
         match &arg.ty {
             Type::Pointer { mutable, to, .. } if is_shared(&arg.ty) => twin.shared(*mutable, *to),
-            Type::Scalar(_) if arg.name == LOADED => twin.loaded(position),
+            Type::Scalar(scalar) if is_loaded(arg) => twin.loaded(position, *scalar),
             ty => twin.argument(position, ty),
         }
     }
@@ -82,6 +78,15 @@ pub fn is_shared(ty: &Type) -> bool {
     )
 }
 
+/// Whether both sides read this argument from memory. ptxas 13.5 crashes before sm_90 if the state of an
+/// `mbarrier.test_wait` is a kernel parameter; and the compilers load a parameter of 8 bits in different ways.
+pub fn is_loaded(arg: &Arg) -> bool {
+    match arg.ty {
+        Type::Scalar(scalar) => arg.name == "state" || scalar.bits() == 8,
+        _ => false,
+    }
+}
+
 fn pointee(to: Scalar) -> &'static str {
     if to == Scalar::Any { "u8" } else { to.rust() }
 }
@@ -121,8 +126,9 @@ impl Twin {
         self.shared += SHARED_STRIDE;
     }
 
-    fn loaded(&mut self, position: usize) {
-        self.parameters.push(format!("a{position}: *const u64"));
+    fn loaded(&mut self, position: usize, scalar: Scalar) {
+        self.parameters
+            .push(format!("a{position}: *const {}", scalar.rust()));
         self.arguments.push(format!("*a{position}"));
     }
 
