@@ -252,7 +252,23 @@ pub unsafe fn __mbarrier_try_wait(
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    unsafe { mbarrier::mbarrier_try_wait_suspend_time_hint(barrier, token, max_sleep_nanosec) }
+    let complete: u32;
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .pred p;",
+            "mbarrier.try_wait.shared.b64 p, [{barrier}], {token}, {max_sleep_nanosec};",
+            "selp.b32 {complete}, 1, 0, p;",
+            "}}",
+            complete = out(reg32) complete,
+            barrier = in(reg32) as_ptr_smem(barrier),
+            token = in(reg64) token,
+            max_sleep_nanosec = in(reg32) max_sleep_nanosec,
+            // Not `nomem`: what the arrivals published is read behind it.
+            options(nostack),
+        );
+    }
+    complete != 0
 }
 
 /// Waits for the phase of this parity, the current or the last one, for about `max_sleep_nanosec`
@@ -277,13 +293,23 @@ pub unsafe fn __mbarrier_try_wait_parity(
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    let complete: u32;
     unsafe {
-        mbarrier::mbarrier_try_wait_parity_suspend_time_hint(
-            barrier,
-            phase_parity.into(),
-            max_sleep_nanosec,
-        )
+        asm!(
+            "{{",
+            ".reg .pred p;",
+            "mbarrier.try_wait.parity.shared.b64 p, [{barrier}], {phase_parity}, {max_sleep_nanosec};",
+            "selp.b32 {complete}, 1, 0, p;",
+            "}}",
+            complete = out(reg32) complete,
+            barrier = in(reg32) as_ptr_smem(barrier),
+            phase_parity = in(reg32) u32::from(phase_parity),
+            max_sleep_nanosec = in(reg32) max_sleep_nanosec,
+            // Not `nomem`: what the arrivals published is read behind it.
+            options(nostack),
+        );
     }
+    complete != 0
 }
 
 /// How many arrivals the phase lacked before the arrival that returned `token`.

@@ -68,8 +68,6 @@ pub trait Completion: Sized + Sealed {
     #[doc(hidden)]
     fn word_count(expected: u32) -> u32;
     #[doc(hidden)]
-    fn arrive<S: Scope>(barrier: &Barrier<S, Self>) -> Phase;
-    #[doc(hidden)]
     fn arrive_n<S: Scope>(barrier: &Barrier<S, Self>, count: u32) -> Phase;
     #[doc(hidden)]
     fn arrive_and_drop<S: Scope>(barrier: &Barrier<S, Self>);
@@ -88,13 +86,8 @@ impl Completion for () {
     }
 
     #[inline(always)]
-    fn arrive<S: Scope>(barrier: &Barrier<S>) -> Phase {
-        // SAFETY: a reference is to an initialised barrier; here and below.
-        Phase::State(unsafe { S::arrive(barrier.word()) })
-    }
-
-    #[inline(always)]
     fn arrive_n<S: Scope>(barrier: &Barrier<S>, count: u32) -> Phase {
+        // SAFETY: a reference is to an initialised barrier; here and below.
         Phase::State(unsafe { S::arrive_n(barrier.word(), count) })
     }
 
@@ -122,11 +115,6 @@ impl<F: CompletionFunction> Completion for F {
     #[inline(always)]
     fn word_count(_: u32) -> u32 {
         1
-    }
-
-    #[inline(always)]
-    fn arrive<S: Scope>(barrier: &Barrier<S, F>) -> Phase {
-        Self::arrive_n(barrier, 1)
     }
 
     #[inline(always)]

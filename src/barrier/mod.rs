@@ -272,7 +272,7 @@ impl<S: Scope, C: Completion> Barrier<S, C> {
     /// A thread that does not want to wait drops it: `let _ = bar.arrive();`.
     #[inline(always)]
     pub fn arrive(&self) -> ArrivalToken<'_, S, C> {
-        ArrivalToken::new(self, C::arrive(self))
+        ArrivalToken::new(self, C::arrive_n(self, 1))
     }
 
     /// Arrives `count` times at once.

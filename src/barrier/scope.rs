@@ -5,13 +5,13 @@ use super::instructions::{fetch_sub_cluster, fetch_sub_cta, gpu, nanosleep, sys}
 use crate::awbarrier::__mbarrier_arrive_and_drop;
 use crate::target::{Has, Target, ptx_70, ptx_71, ptx_78, ptx_80, sm_80, sm_90};
 use crate::{
-    fence_mbarrier_init, mbarrier_arrive, mbarrier_arrive_drop, mbarrier_arrive_expect_tx,
-    mbarrier_arrive_sem_scope_space, mbarrier_arrive_sem_scope_space_count, mbarrier_expect_tx,
-    mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
-    mbarrier_test_wait_parity_sem_scope, mbarrier_test_wait_sem_scope,
-    mbarrier_try_wait_parity_sem_scope, mbarrier_try_wait_parity_sem_scope_suspend_time_hint,
-    mbarrier_try_wait_sem_scope, mbarrier_try_wait_sem_scope_suspend_time_hint, scope_cluster,
-    scope_cta, sem_acquire, sem_relaxed, sem_release, space_shared,
+    fence_mbarrier_init, mbarrier_arrive_drop, mbarrier_arrive_expect_tx,
+    mbarrier_arrive_sem_scope_space_count, mbarrier_expect_tx, mbarrier_init, mbarrier_inval,
+    mbarrier_test_wait, mbarrier_test_wait_parity, mbarrier_test_wait_parity_sem_scope,
+    mbarrier_test_wait_sem_scope, mbarrier_try_wait_parity_sem_scope,
+    mbarrier_try_wait_parity_sem_scope_suspend_time_hint, mbarrier_try_wait_sem_scope,
+    mbarrier_try_wait_sem_scope_suspend_time_hint, scope_cluster, scope_cta, sem_acquire,
+    sem_relaxed, sem_release, space_shared,
 };
 
 /// The threads of a block, C++'s `thread_scope_block`: an mbarrier object in the block's shared
@@ -72,12 +72,16 @@ pub trait Operations {
 
     unsafe fn init(word: *mut u64, expected: u32);
     unsafe fn inval(word: *mut u64);
-    unsafe fn arrive(word: *mut u64) -> u64;
     unsafe fn arrive_n(word: *mut u64, count: u32) -> u64;
     unsafe fn arrive_and_drop(word: *mut u64);
     unsafe fn test_wait(word: *mut u64, phase: Phase) -> bool;
     unsafe fn try_wait(word: *mut u64, phase: Phase) -> bool;
     unsafe fn try_wait_for(word: *mut u64, phase: Phase, nanoseconds: u32) -> bool;
+
+    #[inline(always)]
+    unsafe fn arrive(word: *mut u64) -> u64 {
+        unsafe { Self::arrive_n(word, 1) }
+    }
 
     #[inline(always)]
     unsafe fn wait(word: *mut u64, phase: Phase) {
@@ -110,11 +114,6 @@ where
     #[inline(always)]
     unsafe fn inval(word: *mut u64) {
         unsafe { mbarrier_inval(word) }
-    }
-
-    #[inline(always)]
-    unsafe fn arrive(word: *mut u64) -> u64 {
-        unsafe { mbarrier_arrive(word) }
     }
 
     #[inline(always)]
@@ -275,11 +274,6 @@ where
     }
 
     #[inline(always)]
-    unsafe fn arrive(word: *mut u64) -> u64 {
-        unsafe { mbarrier_arrive_sem_scope_space(sem_release, scope_cluster, space_shared, word) }
-    }
-
-    #[inline(always)]
     unsafe fn arrive_n(word: *mut u64, count: u32) -> u64 {
         unsafe {
             mbarrier_arrive_sem_scope_space_count(
@@ -386,11 +380,6 @@ macro_rules! atomic_scopes {
 
             #[inline(always)]
             unsafe fn inval(_: *mut u64) {}
-
-            #[inline(always)]
-            unsafe fn arrive(word: *mut u64) -> u64 {
-                counter::arrive(1, |change| unsafe { $atoms::fetch_add(word, change) })
-            }
 
             #[inline(always)]
             unsafe fn arrive_n(word: *mut u64, count: u32) -> u64 {
