@@ -32,6 +32,11 @@ __device__ inline void sync() {
     __syncthreads();
 }
 
+// The lanes of the warp go on together.
+__device__ inline void sync_warp() {
+    __syncwarp();
+}
+
 // The thread whose result a thread reads, half a block and one thread on: with more than two warps,
 // always one of another warp.
 __device__ inline uint32_t partner(uint32_t rank, uint32_t size) {

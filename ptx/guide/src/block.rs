@@ -38,6 +38,17 @@ pub unsafe fn sync() {
     core::arch::nvptx::_syncthreads();
 }
 
+/// `__syncwarp()`: the lanes of the warp go on together.
+///
+/// # Safety
+/// Every lane of the warp calls this.
+#[inline(always)]
+pub unsafe fn sync_warp() {
+    // Elsewhere the kernels are only type-checked.
+    #[cfg(target_arch = "nvptx64")]
+    core::arch::asm!("bar.warp.sync 0xffffffff;", options(nostack));
+}
+
 /// The thread whose result a thread reads, half a block and one thread on: with more than two
 /// warps, always one of another warp.
 #[inline(always)]

@@ -1,6 +1,7 @@
 // Producer and consumer: warp 0 streams an array through two buffers in shared memory, the other
 // warps add it up.
 
+#pragma once
 #include "block.cuh"
 
 namespace {

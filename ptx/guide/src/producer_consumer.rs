@@ -8,12 +8,12 @@ use cuda_ptx::{
 
 use crate::block;
 
-const WARP_SIZE: u32 = 32;
+pub(crate) const WARP_SIZE: u32 = 32;
 
 extern_shared! {
     /// `buffer_0` and, `buffer_len` elements on, `buffer_1`.
     #[align(128)]
-    static BUFFER: [f32];
+    pub(crate) static BUFFER: [f32];
 }
 
 shared! {
@@ -25,32 +25,32 @@ shared! {
 /// Four neighbouring elements, which one instruction loads.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-struct Float4 {
-    x: f32,
-    y: f32,
-    z: f32,
-    w: f32,
+pub(crate) struct Float4 {
+    pub x: f32,
+    pub y: f32,
+    pub z: f32,
+    pub w: f32,
 }
 
 /// The part of the input that a block works through: the chunks of `buffer_len` elements whose
 /// numbers are the block's own plus multiples of the grid's size. The last chunk of the input may be
 /// shorter.
 #[derive(Clone, Copy)]
-struct Chunks {
-    n: u64,
-    buffer_len: u32,
+pub(crate) struct Chunks {
+    pub n: u64,
+    pub buffer_len: u32,
 }
 
 impl Chunks {
-    fn first(self) -> u64 {
+    pub fn first(self) -> u64 {
         u64::from(block::index()) * u64::from(self.buffer_len)
     }
 
-    fn stride(self) -> u64 {
+    pub fn stride(self) -> u64 {
         u64::from(block::grid_size()) * u64::from(self.buffer_len)
     }
 
-    fn len(self, start: u64) -> u32 {
+    pub fn len(self, start: u64) -> u32 {
         (self.n - start).min(u64::from(self.buffer_len)) as u32
     }
 }
@@ -144,7 +144,7 @@ unsafe fn consume(ready: *mut u64, filled: *mut u64, buffer: *const f32, chunks:
 
 /// Adds every `consumers`-th group of four elements to `sum`, and what is behind the last whole group.
 #[inline(always)]
-unsafe fn add_share(sum: &mut Float4, buffer: *const f32, len: u32) {
+pub(crate) unsafe fn add_share(sum: &mut Float4, buffer: *const f32, len: u32) {
     let consumer = block::thread_rank() - WARP_SIZE;
     let consumers = block::size() - WARP_SIZE;
     let groups = len / 4;
@@ -165,7 +165,7 @@ unsafe fn add_share(sum: &mut Float4, buffer: *const f32, len: u32) {
 
 /// The sum over all threads of the block, in an order that depends on its size alone.
 #[inline(always)]
-unsafe fn block_sum(value: f32) -> f32 {
+pub(crate) unsafe fn block_sum(value: f32) -> f32 {
     let partial = PARTIAL.as_mut_ptr().cast::<f32>();
     let rank = block::thread_rank();
     *partial.add(rank as usize) = value;
