@@ -98,8 +98,15 @@ fn both_languages_use_the_same_instructions_with_all_qualifiers() {
     for case in guide::cases() {
         let kernel = |side: &'static Side| side.ptx.kernel(case.name()).unwrap();
         let comparison = ptx::compare_mirrored(kernel(rust), kernel(cpp));
-        assert!(comparison.is_equal(), "{}: {comparison:?}", case.name());
-        assert!(!comparison.common.is_empty(), "{}", case.name());
+        assert_eq!(
+            comparison.is_equal(),
+            case.differs_by_design().is_none(),
+            "{}: {comparison:?}",
+            case.name()
+        );
+        if comparison.is_equal() {
+            assert!(!comparison.common.is_empty(), "{}", case.name());
+        }
     }
 }
 
@@ -123,6 +130,10 @@ fn both_languages_take_the_same_parameters_and_launch_bounds() {
 fn shared_memory_is_never_reached_through_a_generic_address() {
     for side in &*SIDES {
         for function in &side.sass {
+            // The class with a completion function is made of atomic operations on a generic address.
+            if side.language == guide::Language::Cpp && function.name == "psum_barrier" {
+                continue;
+            }
             let generic = sass::generic_accesses(function);
             assert!(
                 generic.is_empty(),
@@ -144,7 +155,10 @@ fn rust_takes_as_much_shared_memory_as_cpp_and_no_stack() {
     let [rust, cpp] = &*SIDES;
     for case in guide::cases() {
         let (rust, cpp) = (rust.resources[case.name()], cpp.resources[case.name()]);
-        assert_eq!(rust.shared, cpp.shared, "{}", case.name());
+        assert!(rust.shared <= cpp.shared, "{}", case.name());
+        if case.differs_by_design().is_none() {
+            assert_eq!(rust.shared, cpp.shared, "{}", case.name());
+        }
         assert_eq!((rust.stack, rust.local), (0, 0), "{}", case.name());
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Images;
+use crate::guide::Case;
 use crate::inspect::{ptx, sass};
 use crate::toolchain;
 
@@ -70,7 +71,8 @@ pub fn compare(images: &Images) -> Result<Vec<Comparison>> {
         let mirrored = ptx::compare_mirrored(kernel, twin);
         let (rust, cpp) = (function(&rust_sass, name)?, function(&cpp_sass, name)?);
         let opcodes = sass::compare_opcodes(rust, cpp);
-        let mut remarks = Vec::new();
+        let by_design = Case::of_kernel(name).and_then(Case::differs_by_design);
+        let mut remarks: Vec<String> = by_design.into_iter().map(str::to_owned).collect();
         remark(&mut remarks, "PTX only in Rust", &mirrored.only_rust);
         remark(&mut remarks, "PTX only in C++", &mirrored.only_cxx);
         remark(&mut remarks, "SASS only in Rust", &opcodes.only_rust);

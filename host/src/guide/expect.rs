@@ -60,6 +60,20 @@ pub fn early_exit(iterations: u32, leave_at: &[u32], data: &[u32], block: usize)
     data
 }
 
+/// `psum_barrier`: to its sum, a block adds one element for each thread, each plus the sum so far.
+pub fn running_sums(data: &[u32], grid: usize, block: usize) -> Vec<u32> {
+    let of_block = |number: usize| {
+        let part = data.len() / grid;
+        let phases = data[number * part..][..part].chunks(block);
+        phases.fold(0u32, |sum, elements| {
+            elements.iter().fold(sum, |next, element| {
+                next.wrapping_add(*element).wrapping_add(sum)
+            })
+        })
+    };
+    (0..grid).map(of_block).collect()
+}
+
 /// `track_bulk_copy`: each tile in reverse.
 pub fn reverse_tiles(input: &[u32]) -> Vec<u32> {
     input
@@ -162,6 +176,14 @@ mod tests {
         let found = early_exit(2, &[0, 9, 9], &[5, 6, 7], 3);
         let (b1, c1) = (compute(6, 0) ^ !5, compute(7, 0) ^ 6);
         assert_eq!(found, [5, compute(b1, 1), compute(c1, 1) ^ b1]);
+    }
+
+    #[test]
+    fn each_addend_has_the_sum_so_far() {
+        // 1 + 2 = 3, then 3 + (3 + 3) + (4 + 3); 5 + 6 = 11, then 11 + (7 + 11) + (8 + 11).
+        let data = [1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(running_sums(&data, 2, 2), [16, 48]);
+        assert_eq!(running_sums(&[], 3, 2), [0, 0, 0]);
     }
 
     #[test]

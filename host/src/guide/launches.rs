@@ -31,6 +31,8 @@ const LENGTHS: [usize; 9] = [1, 3, 4, 5, 1023, 1024, 1025, 4099, (1 << 20) + 2];
 pub struct Session<'a> {
     device: Device<'a>,
     kernel: Kernel<'a>,
+    /// Whether the CPU executes a listing in another flavour than `cuda::ptx`: few launches are enough.
+    brief: bool,
     /// What makes the inputs of this job others than those of any other.
     seed: u64,
     outcome: Outcome,
@@ -39,6 +41,7 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     pub fn new(device: Device<'a>, kernel: Kernel<'a>, job: &Job) -> Self {
         Self {
+            brief: device.is_cpu() && !job.case.is_ptx(),
             device,
             kernel,
             seed: random::hash(job.case as u64, job.language as u64),
@@ -51,6 +54,7 @@ impl<'a> Session<'a> {
 
     fn shapes(&self) -> &'static [(u32, u32)] {
         match self.device.is_cpu() {
+            true if self.brief => &CPU_SHAPES[..3],
             true => &CPU_SHAPES,
             false => &SHAPES,
         }
@@ -78,7 +82,7 @@ impl<'a> Session<'a> {
         self.outcome.elements += elements as u64;
     }
 
-    /// `init_barrier` and `track_kernel`.
+    /// `init_barrier` and `track_kernel` in every flavour.
     pub fn exchange(&mut self) -> Result<()> {
         for &(grid, block) in self.shapes() {
             let data = random::integers(self.next_seed(), (grid * block) as usize);
@@ -141,10 +145,61 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// `psum_barrier`: no phase, one, and many.
+    pub fn psum(&mut self) -> Result<()> {
+        for &(grid, block) in self.shapes() {
+            for phases in [0, 1, 2, if self.device.is_cpu() { 5 } else { 50 }] {
+                let n = phases * block;
+                let data = random::integers(self.next_seed(), (grid * n) as usize);
+                let expected = expect::running_sums(&data, grid as usize, block as usize);
+
+                let input = self.device.upload(&data)?;
+                let output = poisoned(&self.device, grid as usize)?;
+                let arguments = Arguments::new()
+                    .u32(n)
+                    .u64(input.address())
+                    .u64(output.address());
+                let launch = Launch::new(grid, block);
+                // SAFETY: the input has `n` elements for each block, and the output one.
+                unsafe { self.launch(&launch, &arguments)? };
+                check(&expected, &self.device.download(&output)?)
+                    .with_context(|| format!("{phases} phases, {launch}"))?;
+                self.count(grid as usize);
+            }
+        }
+        Ok(())
+    }
+
+    /// A converged warp updates a barrier once, a diverged one for each of its lanes.
+    pub fn warp_entanglement(&mut self) -> Result<()> {
+        let shapes = [(1, 32), (3, 96), (2, 1024)];
+        let last = shapes.len() - usize::from(self.device.is_cpu());
+        for (grid, block) in shapes.into_iter().take(last) {
+            let warps = (grid * block / 32) as usize;
+            // The CPU executes a thread at a time: no warp is converged there.
+            let converged = if self.device.is_cpu() { 32 } else { 1 };
+            let expected = [converged, 32].repeat(warps);
+
+            let output = poisoned(&self.device, expected.len())?;
+            let launch = Launch::new(grid, block);
+            // SAFETY: the output has two elements for each warp.
+            unsafe { self.launch(&launch, &Arguments::new().u64(output.address()))? };
+            check(&expected, &self.device.download(&output)?)
+                .with_context(|| launch.to_string())?;
+            self.count(expected.len());
+        }
+        Ok(())
+    }
+
     pub fn track_bulk_copy(&mut self) -> Result<()> {
         let last = LENGTHS.len() - usize::from(self.device.is_cpu());
+        let blocks: &[u32] = if self.brief {
+            &[96]
+        } else {
+            &[32, 96, 1000, 1024]
+        };
         for len in LENGTHS.into_iter().take(last) {
-            for block in [32, 96, 1000, 1024] {
+            for &block in blocks {
                 let data = random::integers(self.next_seed(), len);
                 let expected = expect::reverse_tiles(&data);
 
@@ -167,11 +222,15 @@ impl<'a> Session<'a> {
 
     /// Small arrays of every awkward length, then the real one.
     pub fn producer_consumer(&mut self, file: Option<&Path>) -> Result<()> {
-        for shape in stream::SMALL_SHAPES {
+        let shapes = &stream::SMALL_SHAPES[..if self.brief { 3 } else { 5 }];
+        for &shape in shapes {
             for len in stream::awkward_lengths(shape) {
                 let data = random::floats(self.next_seed(), len);
                 self.stream(&data, shape)?;
             }
+        }
+        if self.brief {
+            return Ok(());
         }
         let seed = self.next_seed();
         let (data, shape) = match &self.device {
@@ -186,7 +245,7 @@ impl<'a> Session<'a> {
 
     fn stream(&mut self, data: &[f32], shape: expect::StreamShape) -> Result<()> {
         let stream = stream::Stream::new(&self.device, data, shape)?;
-        // SAFETY: the kernel is `producer_consumer`.
+        // SAFETY: the kernel is a `producer_consumer`.
         unsafe { self.launch(&stream.launch(), &stream.arguments())? };
         stream
             .check(data)

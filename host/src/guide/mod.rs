@@ -55,34 +55,76 @@ pub use timing::{Timing, TimingJob};
 /// Ample time for any [`Job`] or [`TimingJob`] with generated input.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// A kernel of the guide.
+/// A kernel of the guide: a listing in one of the flavours that the guide has it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
     /// Initialisation, and one phase.
     InitBarrier,
+    /// The same with `cuda::barrier`.
+    InitBarrierBarrier,
+    /// The same with the C primitives.
+    InitBarrierPrimitives,
+    /// Phase after phase, by tokens.
+    PhasesBarrier,
+    /// Updates of a barrier by a converged and by a diverged warp.
+    WarpEntanglement,
     /// Explicit phase tracking by parity.
     SplitArriveWait,
+    /// The same with `cuda::barrier`.
+    SplitArriveWaitBarrier,
+    /// The same with the C primitives.
+    SplitArriveWaitPrimitives,
     /// Threads that drop out.
     EarlyExit,
+    /// The same with `cuda::barrier`.
+    EarlyExitBarrier,
+    /// The same with the C primitives.
+    EarlyExitPrimitives,
+    /// A completion function.
+    PsumBarrier,
     /// A transaction count of 0.
     TrackKernel,
+    /// The same with `cuda::barrier`.
+    TrackKernelBarrier,
     /// A bulk copy.
     TrackBulkCopy,
+    /// The same with `cuda::memcpy_async`.
+    TrackBulkCopyBarrier,
     /// Producer and consumer, double-buffered.
     ProducerConsumer,
+    /// The same with `cuda::barrier`.
+    ProducerConsumerBarrier,
+    /// The same with the C primitives.
+    ProducerConsumerPrimitives,
+    /// The same with a pipeline.
+    ProducerConsumerPipeline,
 }
 
 /// All cases, in the guide's order.
 #[must_use]
-pub fn cases() -> [Case; 6] {
+pub fn cases() -> [Case; 20] {
     [
         Case::InitBarrier,
+        Case::InitBarrierBarrier,
+        Case::InitBarrierPrimitives,
+        Case::PhasesBarrier,
+        Case::WarpEntanglement,
         Case::SplitArriveWait,
+        Case::SplitArriveWaitBarrier,
+        Case::SplitArriveWaitPrimitives,
         Case::EarlyExit,
+        Case::EarlyExitBarrier,
+        Case::EarlyExitPrimitives,
+        Case::PsumBarrier,
         Case::TrackKernel,
+        Case::TrackKernelBarrier,
         Case::TrackBulkCopy,
+        Case::TrackBulkCopyBarrier,
         Case::ProducerConsumer,
+        Case::ProducerConsumerBarrier,
+        Case::ProducerConsumerPrimitives,
+        Case::ProducerConsumerPipeline,
     ]
 }
 
@@ -92,11 +134,61 @@ impl Case {
     pub fn name(self) -> &'static str {
         match self {
             Self::InitBarrier => "init_barrier",
+            Self::InitBarrierBarrier => "init_barrier_barrier",
+            Self::InitBarrierPrimitives => "init_barrier_primitives",
+            Self::PhasesBarrier => "phases_barrier",
+            Self::WarpEntanglement => "warp_entanglement",
             Self::SplitArriveWait => "split_arrive_wait",
+            Self::SplitArriveWaitBarrier => "split_arrive_wait_barrier",
+            Self::SplitArriveWaitPrimitives => "split_arrive_wait_primitives",
             Self::EarlyExit => "early_exit",
+            Self::EarlyExitBarrier => "early_exit_barrier",
+            Self::EarlyExitPrimitives => "early_exit_primitives",
+            Self::PsumBarrier => "psum_barrier",
             Self::TrackKernel => "track_kernel",
+            Self::TrackKernelBarrier => "track_kernel_barrier",
             Self::TrackBulkCopy => "track_bulk_copy",
+            Self::TrackBulkCopyBarrier => "track_bulk_copy_barrier",
             Self::ProducerConsumer => "producer_consumer",
+            Self::ProducerConsumerBarrier => "producer_consumer_barrier",
+            Self::ProducerConsumerPrimitives => "producer_consumer_primitives",
+            Self::ProducerConsumerPipeline => "producer_consumer_pipeline",
+        }
+    }
+
+    /// The case of a kernel.
+    #[must_use]
+    pub fn of_kernel(name: &str) -> Option<Self> {
+        cases().into_iter().find(|case| case.name() == name)
+    }
+
+    /// Whether the kernel is in the `cuda::ptx` flavour.
+    #[must_use]
+    pub fn is_ptx(self) -> bool {
+        matches!(
+            self,
+            Self::InitBarrier
+                | Self::WarpEntanglement
+                | Self::SplitArriveWait
+                | Self::EarlyExit
+                | Self::TrackKernel
+                | Self::TrackBulkCopy
+                | Self::ProducerConsumer
+        )
+    }
+
+    /// Why the Rust kernel is made of other instructions than its twin, if it is so by design.
+    #[must_use]
+    pub fn differs_by_design(self) -> Option<&'static str> {
+        match self {
+            Self::PsumBarrier => Some(
+                "by design: waits suspend on an mbarrier object, where the C++ class polls a flag",
+            ),
+            Self::TrackBulkCopyBarrier => Some(
+                "by design: a proxy fence keeps the copy behind earlier stores to its destination, \
+                 which the C++ function leaves to its caller; and the thread that copies is not elected",
+            ),
+            _ => None,
         }
     }
 }
@@ -172,11 +264,25 @@ impl Job {
 
     fn launch_all(&self, mut session: launches::Session) -> Result<Outcome> {
         match self.case {
-            Case::InitBarrier | Case::TrackKernel => session.exchange(),
-            Case::SplitArriveWait => session.split_arrive_wait(),
-            Case::EarlyExit => session.early_exit(),
-            Case::TrackBulkCopy => session.track_bulk_copy(),
-            Case::ProducerConsumer => session.producer_consumer(self.input.as_deref()),
+            Case::InitBarrier
+            | Case::InitBarrierBarrier
+            | Case::InitBarrierPrimitives
+            | Case::TrackKernel
+            | Case::TrackKernelBarrier => session.exchange(),
+            Case::WarpEntanglement => session.warp_entanglement(),
+            Case::PhasesBarrier
+            | Case::SplitArriveWait
+            | Case::SplitArriveWaitBarrier
+            | Case::SplitArriveWaitPrimitives => session.split_arrive_wait(),
+            Case::EarlyExit | Case::EarlyExitBarrier | Case::EarlyExitPrimitives => {
+                session.early_exit()
+            }
+            Case::PsumBarrier => session.psum(),
+            Case::TrackBulkCopy | Case::TrackBulkCopyBarrier => session.track_bulk_copy(),
+            Case::ProducerConsumer
+            | Case::ProducerConsumerBarrier
+            | Case::ProducerConsumerPrimitives
+            | Case::ProducerConsumerPipeline => session.producer_consumer(self.input.as_deref()),
         }
         .with_context(|| format!("{} in {}", self.case.name(), self.language))?;
         Ok(session.outcome())
