@@ -1382,9 +1382,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 q.parts.remove(at);
                 q.strength();
                 q.hints();
-                // A one-directional form also names the two proxies and a space.
+                // A form for one space is executed for all. A one-directional form also names the two
+                // proxies.
                 q.parts.retain(|it| {
-                    !it.starts_with("sync_restrict::") && !it.starts_with("async::generic")
+                    !it.starts_with("sync_restrict::")
+                        && !it.starts_with("async::generic")
+                        && !matches!(*it, "global" | "shared::cta" | "shared::cluster")
                 });
                 return Ok(Op::FenceProxyAsync);
             }
@@ -1511,10 +1514,19 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 pending: Some(pending as u32),
             });
         }
-        ensure!(
-            !q.take("mbarrier"),
-            "arrivals of non-bulk copies on an mbarrier are not executed"
-        );
+        if q.take("mbarrier") {
+            ensure!(
+                q.take("arrive") && !q.take("noinc"),
+                "counted arrivals of non-bulk copies on an mbarrier are not executed"
+            );
+            q.take("shared");
+            q.take("shared::cta");
+            q.take("b64");
+            expect(o, 1)?;
+            // The copies may be complete before the instruction is, and then it counts an arrival up
+            // and down again.
+            return Ok(Op::CpAsyncWait { pending: None });
+        }
         let hint = q.take("L2::cache_hint");
         q.hints();
         q.take("shared");
