@@ -103,8 +103,9 @@ pub struct Violation {
     pub kernel: String,
     /// The line of the PTX text, from 1; 0 if it is no one line's.
     pub line: u32,
-    /// The line of the source, where the PTX has line information.
-    pub source: Option<(String, u32)>,
+    /// The lines of the source, where the PTX has line information: the innermost inlined call first,
+    /// then where it was called, up to the kernel.
+    pub source: Vec<(String, u32)>,
     /// Who did it.
     pub thread: Option<Thread>,
     /// What was expected and what was found.
@@ -117,8 +118,12 @@ impl fmt::Display for Violation {
         if self.line > 0 {
             write!(f, ", PTX line {}", self.line)?;
         }
-        if let Some((file, line)) = &self.source {
-            write!(f, " ({file}:{line})")?;
+        if !self.source.is_empty() {
+            let lines = self
+                .source
+                .iter()
+                .map(|(file, line)| format!("{file}:{line}"));
+            write!(f, " ({})", Vec::from_iter(lines).join(", in "))?;
         }
         if let Some(thread) = self.thread {
             write!(f, ", {thread}")?;

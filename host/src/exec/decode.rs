@@ -186,7 +186,6 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 guard: statement.guard,
                 op,
                 line: statement.line as u32,
-                loc: statement.loc,
             });
         }
         let line = insts.last().map_or(self.source.line as u32, |it| it.line);
@@ -194,7 +193,6 @@ impl<'m, 'a> Decoder<'m, 'a> {
             guard: None,
             op: Op::Ret,
             line,
-            loc: (0, 0),
         });
         let dims = |name: &str| self.source.directives.get(name);
         let product = |values: &Vec<u32>| values.iter().product();

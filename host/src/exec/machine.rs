@@ -399,7 +399,7 @@ impl<'a> Machine<'a> {
                     "expected a wait for this copy before the threads exit, since it still uses the \
                      shared memory of its CTA",
                 );
-                return Err(self.violation(*fault, line, (0, 0), None));
+                return Err(self.violation(*fault, line, None));
             }
             self.move_piece_of(cluster, 0)
                 .map_err(|fault| self.blame_copy(*fault))?;
@@ -501,7 +501,7 @@ impl<'a> Machine<'a> {
     /// The violation of the instruction that a split is at.
     fn blame(&self, fault: Fault, warp: &Warp, split: usize) -> Violation {
         let inst = self.inst_of(warp, &warp.splits[split]);
-        let (line, loc) = inst.map_or((0, (0, 0)), |inst| (inst.line, inst.loc));
+        let line = inst.map_or(0, |inst| inst.line);
         let lane = fault
             .lane
             .unwrap_or_else(|| warp.splits[split].mask.trailing_zeros());
@@ -509,26 +509,19 @@ impl<'a> Machine<'a> {
             cta: self.clusters[self.at.0].ctas[self.at.1].ctaid,
             thread: self.thread_of(warp.number * 32 + lane),
         };
-        self.violation(fault, line, loc, Some(thread))
+        self.violation(fault, line, Some(thread))
     }
 
     fn blame_copy(&self, fault: Fault) -> Violation {
-        self.violation(fault, self.copy_line, (0, 0), None)
+        self.violation(fault, self.copy_line, None)
     }
 
-    fn violation(
-        &self,
-        fault: Fault,
-        line: u32,
-        loc: (u32, u32),
-        thread: Option<Thread>,
-    ) -> Violation {
-        let file = self.program.files.get(&loc.0);
+    fn violation(&self, fault: Fault, line: u32, thread: Option<Thread>) -> Violation {
         Violation {
             check: fault.check,
             kernel: self.program.functions[self.kernel as usize].name.clone(),
             line,
-            source: file.map(|file| (file.clone(), loc.1)),
+            source: self.program.source(line),
             thread,
             message: fault.message,
         }
@@ -612,7 +605,7 @@ impl<'a> Machine<'a> {
                             thread: self.thread_of(warp.number * 32 + lane),
                         };
                         if first.is_none() || matches!(split.wait, Wait::Converge(_)) {
-                            first = Some((line, inst.loc, thread));
+                            first = Some((line, thread));
                         }
                         let what = self.waits_for(cluster, cta, warp, split);
                         let who = format!("{thread} and {} more", split.mask.count_ones() - 1);
@@ -632,15 +625,14 @@ impl<'a> Machine<'a> {
         if exited > 0 {
             message += &format!(" ({exited} threads of these CTAs have exited)");
         }
-        let (line, loc, thread) = first.unwrap_or((
+        let (line, thread) = first.unwrap_or((
             0,
-            (0, 0),
             Thread {
                 cta: [0; 3],
                 thread: [0; 3],
             },
         ));
-        self.violation(*Fault::new(check, message), line, loc, Some(thread))
+        self.violation(*Fault::new(check, message), line, Some(thread))
     }
 
     fn line_before(&self, warp: &Warp, split: &Split) -> u32 {

@@ -357,8 +357,6 @@ pub struct Inst {
     pub op: Op,
     /// The line of the PTX text.
     pub line: u32,
-    /// The source file and line of the `.loc` before it; file 0 for none.
-    pub loc: (u32, u32),
 }
 
 #[derive(Clone, Debug)]

@@ -12,8 +12,20 @@ use crate::inspect::ptx::lexer::{self, Kind, Token};
 pub struct Text<'a> {
     pub variables: Vec<Variable<'a>>,
     pub functions: Vec<Function<'a>>,
+    /// For each `.loc`, the line of the text that it is in, and what it says; nothing at the end of a
+    /// function.
+    pub locations: Vec<(usize, Option<Location>)>,
     /// The files that `.loc` numbers.
     pub files: HashMap<u32, String>,
+}
+
+/// What a `.loc` says.
+#[derive(Debug, Clone)]
+pub struct Location {
+    pub file: u32,
+    pub line: u32,
+    /// LLVM's comment, `file:line:column @[ file:line:column @[ … ] ]`: the calls that were inlined.
+    pub comment: String,
 }
 
 /// A variable or parameter.
@@ -70,7 +82,6 @@ pub struct Statement<'a> {
     pub opcode: &'a str,
     pub operands: Vec<Operand<'a>>,
     pub line: usize,
-    pub loc: (u32, u32),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +122,7 @@ pub fn parse(text: &str) -> Result<Text<'_>> {
     let mut parser = Parser {
         tokens,
         at: 0,
+        lines: text.lines().collect(),
         text: Text::default(),
     };
     while parser.at < parser.tokens.len() {
@@ -122,6 +134,7 @@ pub fn parse(text: &str) -> Result<Text<'_>> {
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
+    lines: Vec<&'a str>,
     text: Text<'a>,
 }
 
@@ -494,6 +507,8 @@ impl<'a> Parser<'a> {
                 "{" => {
                     function.has_body = true;
                     self.body(&mut function)?;
+                    let end = self.line();
+                    self.text.locations.push((end, None));
                     break;
                 }
                 ".pragma" => self.skip_statement()?,
@@ -520,7 +535,6 @@ impl<'a> Parser<'a> {
 
     fn body(&mut self, function: &mut Function<'a>) -> Result<()> {
         let mut scopes = vec![Scope::default()];
-        let mut loc = (0, 0);
         while !scopes.is_empty() {
             let token = self.next("`}` at the end of a function")?;
             match (token.kind, token.text) {
@@ -531,7 +545,15 @@ impl<'a> Parser<'a> {
                 }),
                 (Kind::Punct, "}") => close_scope(scopes.pop(), function),
                 (Kind::Word, ".loc") => {
-                    loc = (self.small("a file")?, self.small("a line")?);
+                    let (file, line) = (self.small("a file")?, self.small("a line")?);
+                    let text = self.lines.get(token.line - 1);
+                    let comment = text.and_then(|it| it.split_once("// "));
+                    let location = Location {
+                        file,
+                        line,
+                        comment: comment.map_or(String::new(), |it| it.1.to_owned()),
+                    };
+                    self.text.locations.push((token.line, Some(location)));
                     self.skip_line(token.line);
                 }
                 (Kind::Word, ".file") => self.file(token)?,
@@ -573,10 +595,10 @@ impl<'a> Parser<'a> {
                         ),
                     };
                     let opcode = self.word("an instruction")?;
-                    self.statement(Some(guard), opcode, loc, &mut scopes, function)?;
+                    self.statement(Some(guard), opcode, &mut scopes, function)?;
                 }
                 (Kind::Word, text) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                    self.statement(None, token, loc, &mut scopes, function)?;
+                    self.statement(None, token, &mut scopes, function)?;
                 }
                 _ => bail!(
                     "line {}: expected an instruction, found `{}`",
@@ -592,7 +614,6 @@ impl<'a> Parser<'a> {
         &mut self,
         guard: Option<PredSrc>,
         opcode: Token<'a>,
-        loc: (u32, u32),
         scopes: &mut [Scope<'a>],
         function: &mut Function<'a>,
     ) -> Result<()> {
@@ -616,7 +637,6 @@ impl<'a> Parser<'a> {
             opcode: opcode.text,
             operands,
             line: opcode.line,
-            loc,
         });
         Ok(())
     }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::decode::Decoder;
 use super::op::{Inst, Space};
-use super::parse::{self, Init, Variable};
+use super::parse::{self, Init, Location, Variable};
 
 /// Where shared memory starts: the addresses below are the system's, as on the GPU.
 pub const SHARED_START: u32 = 1024;
@@ -26,7 +26,8 @@ const VARIABLES: u64 = 0x2_0000_0000;
 pub struct Program {
     pub(super) functions: Vec<Function>,
     pub(super) variables: Vec<GlobalVariable>,
-    pub(super) files: HashMap<u32, String>,
+    files: HashMap<u32, String>,
+    locations: Vec<(usize, Option<Location>)>,
     /// Where dynamic shared memory starts, for every kernel of the module.
     pub(super) dynamic_start: u32,
 }
@@ -148,6 +149,7 @@ impl Program {
             functions,
             variables,
             files: text.files,
+            locations: text.locations,
             dynamic_start,
         })
     }
@@ -156,6 +158,32 @@ impl Program {
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         let kernels = self.functions.iter().filter(|it| it.entry);
         kernels.map(|it| it.name.as_str())
+    }
+
+    /// The source lines of a line of the text, the innermost inlined call first.
+    pub(super) fn source(&self, line: u32) -> Vec<(String, u32)> {
+        let after = self
+            .locations
+            .partition_point(|(at, _)| *at <= line as usize);
+        let Some((_, Some(location))) = after.checked_sub(1).map(|it| &self.locations[it]) else {
+            return Vec::new();
+        };
+        let mut sources: Vec<(String, u32)> = location
+            .comment
+            .split("@[")
+            .filter_map(|call| {
+                let mut parts = call.trim().trim_end_matches([']', ' ']).rsplitn(3, ':');
+                let (_, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+                Some((file.to_owned(), line.parse().ok()?))
+            })
+            .collect();
+        if sources.is_empty()
+            && let Some(file) = self.files.get(&location.file)
+        {
+            sources.push((file.clone(), location.line));
+        }
+        sources.retain(|(_, line)| *line > 0);
+        sources
     }
 
     pub(super) fn kernel(&self, name: &str) -> Result<u32> {
