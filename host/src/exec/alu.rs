@@ -158,8 +158,8 @@ pub fn unary(f: Unary, ty: Ty, mode: FloatMode, a: &Lanes, out: &mut Lanes) {
         }
     };
     match f {
-        Unary::Neg if ty.float() => map(a, out, |x| flushes(x) ^ sign),
-        Unary::Abs if ty.float() => map(a, out, |x| flushes(x) & !sign),
+        Unary::Neg if ty.float() => map(a, out, |x| float::quiet(ty, x, flushes(x) ^ sign)),
+        Unary::Abs if ty.float() => map(a, out, |x| float::quiet(ty, x, flushes(x) & !sign)),
         Unary::Neg => map(a, out, |x| x.wrapping_neg() & m),
         Unary::Abs => map(a, out, |x| sign_extend(x, bits).wrapping_abs() as u64 & m),
         Unary::Not => map(a, out, |x| !x & m),

@@ -787,11 +787,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             let to = q.ty()?;
             expect(o, 3)?;
             ensure!(logic.is_none(), "`set` with a predicate is not executed");
-            let one = if to == Ty::F32 {
-                u64::from(1f32.to_bits())
-            } else {
-                mask(to.bits())
-            };
+            // By the ISA it is 1.0; an H200 (driver 580) gives the integer 1 for `.f32.s32`.
+            ensure!(!to.float(), "`set` with a float as result is not executed");
+            let one = mask(to.bits());
             return Ok(Op::Set {
                 cmp,
                 ty,

@@ -169,17 +169,33 @@ fn flush32(value: f32, ftz: bool) -> f32 {
 fn finish32(value: f32, mode: FloatMode) -> u64 {
     let mut value = flush32(value, mode.ftz);
     if mode.sat {
-        value = if value.is_nan() {
-            0.0
-        } else {
-            value.clamp(0.0, 1.0)
-        };
+        value = saturate(f64::from(value)) as f32;
     }
     u64::from(if value.is_nan() {
         NAN32
     } else {
         value.to_bits()
     })
+}
+
+/// `.sat`: NaN and −0 become +0.
+fn saturate(value: f64) -> f64 {
+    if value > 0.0 { value.min(1.0) } else { 0.0 }
+}
+
+/// The first NaN of the operands, made quiet: what `f64` arithmetic gives if there is one.
+fn nan_operand(operands: &[f64]) -> Option<u64> {
+    let nan = operands.iter().find(|it| it.is_nan())?;
+    Some(nan.to_bits() | 1 << 51)
+}
+
+/// The sign of an exact sum of 0, which depends on the rounding unless both operands have it.
+fn zero_sum(a_negative: bool, b_negative: bool, round: Round) -> f64 {
+    if a_negative == b_negative && a_negative || a_negative != b_negative && round == Round::Down {
+        -0.0
+    } else {
+        0.0
+    }
 }
 
 fn finish64(value: f64) -> u64 {
@@ -244,16 +260,36 @@ pub fn arithmetic32(f: Arithmetic, mode: FloatMode, a: u64, b: u64) -> u64 {
     };
     let finite = a.is_finite() && b.is_finite();
     let mut value = direct32(value, error, finite, mode.round);
-    if value == 0.0 && error == 0.0 && f != Arithmetic::Mul && a != 0.0 {
-        // x − x is −0 when rounding down.
-        value = if mode.round == Round::Down { -0.0 } else { 0.0 };
+    if value == 0.0 && error == 0.0 && f != Arithmetic::Mul {
+        value = zero_sum(a.is_sign_negative(), b.is_sign_negative(), mode.round) as f32;
     }
     finish32(value, mode)
+}
+
+/// A number with the sign of a × b − `value`, which is the nearest to it.
+fn product_error(a: f64, b: f64, value: f64) -> f64 {
+    if value == 0.0 {
+        // What was lost is all there was.
+        let lost = a != 0.0 && b != 0.0;
+        return if lost { a.signum() * b.signum() } else { 0.0 };
+    }
+    if value.abs() > 2f64.powi(-900) {
+        return a.mul_add(b, -value);
+    }
+    // So small a product may lose its own error.
+    let scale = 2f64.powi(1000);
+    let (small, large) = if a.abs() < b.abs() { (a, b) } else { (b, a) };
+    (small * scale).mul_add(large, -(value * scale))
 }
 
 /// `f64` arithmetic on bits.
 pub fn arithmetic64(f: Arithmetic, mode: FloatMode, a: u64, b: u64) -> u64 {
     let (a, b) = (f64::from_bits(a), f64::from_bits(b));
+    if !matches!(f, Arithmetic::Min | Arithmetic::Max)
+        && let Some(nan) = nan_operand(&[a, b])
+    {
+        return nan;
+    }
     let b = if f == Arithmetic::Sub { -b } else { b };
     let value = match f {
         Arithmetic::Add | Arithmetic::Sub => a + b,
@@ -265,7 +301,7 @@ pub fn arithmetic64(f: Arithmetic, mode: FloatMode, a: u64, b: u64) -> u64 {
         return finish64(value);
     }
     let error = match f {
-        Arithmetic::Mul => a.mul_add(b, -value),
+        Arithmetic::Mul => product_error(a, b, value),
         _ => {
             let part = value - a;
             (a - (value - part)) + (b - part)
@@ -273,8 +309,8 @@ pub fn arithmetic64(f: Arithmetic, mode: FloatMode, a: u64, b: u64) -> u64 {
     };
     let finite = a.is_finite() && b.is_finite();
     let mut value = direct64(value, error, finite, mode.round);
-    if value == 0.0 && error == 0.0 && f != Arithmetic::Mul && a != 0.0 {
-        value = if mode.round == Round::Down { -0.0 } else { 0.0 };
+    if value == 0.0 && error == 0.0 && f != Arithmetic::Mul {
+        value = zero_sum(a.is_sign_negative(), b.is_sign_negative(), mode.round);
     }
     finish64(value)
 }
@@ -289,23 +325,15 @@ pub fn arithmetic16(ty: Ty, f: Arithmetic, mode: FloatMode, a: u64, b: u64) -> u
         Arithmetic::Div => a / b,
         _ => min_max(f, a, b, mode.nan),
     };
-    let value = if mode.sat {
-        if value.is_nan() {
-            0.0
-        } else {
-            value.clamp(0.0, 1.0)
-        }
-    } else {
-        value
-    };
+    let value = if mode.sat { saturate(value) } else { value };
     narrow(ty, value, mode.round)
 }
 
 /// `fma.rn`.
 pub fn fma(ty: Ty, mode: FloatMode, a: u64, b: u64, c: u64) -> u64 {
     if ty == Ty::F64 {
-        let product = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
-        return finish64(product);
+        let [a, b, c] = [a, b, c].map(f64::from_bits);
+        return nan_operand(&[a, b, c]).unwrap_or_else(|| finish64(a.mul_add(b, c)));
     }
     let value = |bits: u64| flush32(f32::from_bits(bits as u32), mode.ftz);
     finish32(value(a).mul_add(value(b), value(c)), mode)
@@ -315,7 +343,8 @@ pub fn fma(ty: Ty, mode: FloatMode, a: u64, b: u64, c: u64) -> u64 {
 pub fn root_or_reciprocal(ty: Ty, root: bool, mode: FloatMode, a: u64) -> u64 {
     if ty == Ty::F64 {
         let a = f64::from_bits(a);
-        return finish64(if root { a.sqrt() } else { 1.0 / a });
+        let value = if root { a.sqrt() } else { 1.0 / a };
+        return nan_operand(&[a]).unwrap_or_else(|| finish64(value));
     }
     let a = flush32(f32::from_bits(a as u32), mode.ftz);
     finish32(if root { a.sqrt() } else { 1.0 / a }, mode)
@@ -327,6 +356,26 @@ pub fn value(ty: Ty, bits: u64) -> f64 {
         Ty::F32 => f64::from(f32::from_bits(bits as u32)),
         Ty::F64 => f64::from_bits(bits),
         _ => widen(ty, bits & 0xffff),
+    }
+}
+
+/// `result` of `neg` or `abs`, but for a NaN: `f64` keeps it, the others make it canonical.
+pub fn quiet(ty: Ty, operand: u64, result: u64) -> u64 {
+    match ty {
+        Ty::F64 if value(ty, operand).is_nan() => operand | 1 << 51,
+        Ty::F32 if value(ty, operand).is_nan() => u64::from(NAN32),
+        Ty::F16 | Ty::Bf16 if value(ty, operand).is_nan() => 0x7fff,
+        Ty::F16x2 | Ty::Bf16x2 => {
+            let half = |bits: u64, result: u64| {
+                if widen(ty, bits & 0xffff).is_nan() {
+                    0x7fff
+                } else {
+                    result & 0xffff
+                }
+            };
+            half(operand >> 16, result >> 16) << 16 | half(operand, result)
+        }
+        _ => result,
     }
 }
 
@@ -357,6 +406,24 @@ fn round_to_integer(value: f64, round: Round) -> f64 {
     }
 }
 
+/// A NaN in the wider or narrower format: quiet, with its sign and the upper bits of its payload.
+/// `None` where the result is the canonical one.
+fn convert_nan(to: Ty, from: Ty, ftz: bool, bits: u64) -> Option<u64> {
+    let bits32 = |bits: u64| if ftz { u64::from(NAN32) } else { bits };
+    match (to, from) {
+        (Ty::F64, Ty::F64) => Some(bits | 1 << 51),
+        (Ty::F64, Ty::F32) => {
+            let bits = bits32(bits);
+            Some(bits >> 31 << 63 | 0x7ff8 << 48 | (bits & 0x3f_ffff) << 29)
+        }
+        (Ty::F32, Ty::F64) => Some(bits >> 63 << 31 | 0x7fc0_0000 | bits >> 29 & 0x3f_ffff),
+        (Ty::F64, Ty::F16) => Some((bits >> 15 & 1) << 63 | 0x7ff8 << 48 | (bits & 0x3ff) << 42),
+        (Ty::F16, Ty::F64) => Some(bits >> 63 << 15 | 0x7e00 | bits >> 42 & 0x3ff),
+        (Ty::F32, Ty::Bf16) => Some((bits & 0xffff) << 16 | 1 << 22),
+        _ => None,
+    }
+}
+
 /// `cvt` between floats.
 pub fn float_to_float(
     to: Ty,
@@ -368,6 +435,12 @@ pub fn float_to_float(
     bits: u64,
 ) -> u64 {
     let mut x = value(from, bits);
+    if x.is_nan()
+        && !sat
+        && let Some(nan) = convert_nan(to, from, ftz, bits)
+    {
+        return nan;
+    }
     if ftz && from == Ty::F32 {
         x = f64::from(flush32(x as f32, true));
     }
@@ -375,7 +448,7 @@ pub fn float_to_float(
         x = round_to_integer(x, round.unwrap_or_default());
     }
     if sat {
-        x = if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) };
+        x = saturate(x);
     }
     let round = if integral { None } else { round };
     from_f64(to, x, round.unwrap_or_default(), ftz)

@@ -425,7 +425,7 @@ impl<'a> Machine<'a> {
                 let (hi, lo) = (warp.read(at, *hi), warp.read(at, *lo));
                 let half = |bits: u64| {
                     let value = f64::from(f32::from_bits(bits as u32));
-                    let value = if *relu { value.max(0.0) } else { value };
+                    let value = if *relu && value <= 0.0 { 0.0 } else { value };
                     super::float::narrow(*to, value, *round)
                 };
                 for (lane, out) in out.iter_mut().enumerate() {

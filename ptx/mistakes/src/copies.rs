@@ -114,7 +114,7 @@ row!(bad_size, bad_size_right, odd_size);
 unsafe fn past_the_end<const RIGHT: bool>(input: *const u32, _: *mut u32) {
     let (bar, tile) = start();
     if rank() == 0 {
-        let source = input.add(if RIGHT { 4096 - 256 } else { 4096 - 4 });
+        let source = input.add(if RIGHT { 4096 - 64 } else { 4096 - 4 });
         load(bar, tile, source, TILE_BYTES, TILE_BYTES);
     }
     while !mbarrier_try_wait_parity(bar, 0) {}

@@ -33,7 +33,7 @@ macro_rules! row {
 }
 
 /// Elements of a tile.
-const TILE_LEN: u32 = 256;
+const TILE_LEN: u32 = 64;
 
 /// Bytes of a tile.
 const TILE_BYTES: u32 = TILE_LEN * 4;

@@ -71,7 +71,7 @@ unsafe fn leave_before_peer_reads<const RIGHT: bool>(_: *const u32, output: *mut
     barrier_cluster_wait();
     if cta == 0 {
         // Long enough for the other CTA to be gone.
-        for i in 0..1000 {
+        for i in 0..200 {
             output.add((2048 + rank()) as usize).write_volatile(i);
         }
         let remote = mapa(space_cluster, tile().add(rank() as usize).cast_const(), 1);
