@@ -195,7 +195,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             line,
         });
         let dims = |name: &str| self.source.directives.get(name);
-        let product = |values: &Vec<u32>| values.iter().product();
+        let product = |values: &Vec<u32>| values.iter().fold(1u32, |a, b| a.saturating_mul(*b));
         Ok(Function {
             name: self.source.name.to_owned(),
             entry: self.source.entry,

@@ -98,7 +98,8 @@ impl Program {
             expected == found,
             "`{kernel}` takes parameters of {expected:?} bytes, given are {found:?}"
         );
-        let threads = grid.block.iter().product::<u32>();
+        let product = |dims: &[u32; 3]| dims.iter().fold(1u32, |a, b| a.saturating_mul(*b));
+        let threads = product(&grid.block);
         let most = function.max_threads.unwrap_or(1024).min(1024);
         ensure!(
             (1..=most).contains(&threads),
@@ -120,9 +121,14 @@ impl Program {
                 grid.grid
             );
         }
-        if shape.iter().product::<u32>() > 16 {
+        if product(&shape) > 16 {
             bail!("expected at most 16 CTAs in a cluster, found {shape:?}");
         }
+        ensure!(
+            product(&grid.grid) < u32::MAX / (product(&shape) * threads + AGENTS),
+            "expected fewer threads than there are numbers for, found a grid of {:?}",
+            grid.grid
+        );
         let mut params = Vec::new();
         for ((offset, _), bytes) in function.params.iter().zip(arguments) {
             params.resize(*offset as usize, 0);
@@ -147,7 +153,7 @@ impl Program {
             strong_global: false,
             stats: Stats::default(),
             at: (0, 0),
-            agents: shape.iter().product::<u32>() * threads,
+            agents: product(&shape) * threads,
             copy_line: 0,
         };
         machine.run().map_err(anyhow::Error::new)?;

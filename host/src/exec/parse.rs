@@ -112,6 +112,11 @@ pub enum Operand<'a> {
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
 }
 
+/// The largest alignment, and the most bytes of a variable in a thread's own memory and elsewhere.
+const MOST_ALIGNMENT: u32 = 1 << 16;
+const MOST_LOCAL: u32 = 512 << 10;
+const MOST_BYTES: u32 = 1 << 28;
+
 /// Parses a module.
 pub fn parse(text: &str) -> Result<Text<'_>> {
     let tokens = lexer::tokens(text)?;
@@ -343,7 +348,6 @@ impl<'a> Parser<'a> {
         external: bool,
     ) -> Result<Variable<'a>> {
         // A kernel's parameter says after its type what it points to.
-        let mut align = align;
         while self.peek().is_some_and(|token| token.text.starts_with('.')) {
             let token = self.word("an attribute")?;
             match token.text {
@@ -353,13 +357,13 @@ impl<'a> Parser<'a> {
                 text => bail!("line {}: expected a name, found `{text}`", token.line),
             }
         }
-        if !align.is_power_of_two() {
+        if !align.is_power_of_two() || align > MOST_ALIGNMENT {
             bail!(
-                "line {}: expected an alignment that is a power of two, found {align}",
+                "line {}: expected an alignment that is a power of two up to {MOST_ALIGNMENT}, \
+                 found {align}",
                 self.line()
             );
         }
-        align = align.max(1);
         let name = self.word("the name of a variable")?.text;
         let (mut count, mut unsized_array) = (1u32, false);
         while self.accept("[") {
@@ -380,6 +384,13 @@ impl<'a> Parser<'a> {
         let Some(bytes) = (ty.bytes() * lanes).checked_mul(count) else {
             bail!("line {line}: expected an array below 4 GiB");
         };
+        let most = match space {
+            Space::Local | Space::Param => MOST_LOCAL,
+            _ => MOST_BYTES,
+        };
+        if bytes > most {
+            bail!("line {line}: expected at most {most} bytes for `{name}`, found {bytes}");
+        }
         let mut init = Vec::new();
         if self.accept("=") {
             self.initial(ty, &mut init)?;
