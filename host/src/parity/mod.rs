@@ -214,10 +214,12 @@ fn plan<'a>(subjects: &[Subject<'a>], archs: &[Arch]) -> Vec<(Arch, Vec<Subject<
     let mut left = subjects.to_vec();
     let mut plan = Vec::new();
     loop {
-        let count = |arch: &&Arch| left.iter().filter(|subject| allows(subject, arch)).count();
-        let Some(&arch) = archs.iter().max_by_key(count) else {
-            return plan;
-        };
+        let count = |arch: &Arch| left.iter().filter(|subject| allows(subject, arch)).count();
+        // Among equals one with its own instructions, so that all families are built for the same.
+        let best = archs
+            .iter()
+            .max_by_key(|arch| (count(arch), arch.suffix == Some('a')));
+        let Some(&arch) = best else { return plan };
         let (now, later): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|subject| allows(subject, &arch));
         if now.is_empty() {
