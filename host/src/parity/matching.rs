@@ -225,7 +225,11 @@ fn rust_name(cxx: &str) -> String {
 }
 
 /// The instructions of inline assembly whose operands are `%0`, `%1`, …
-fn upstream_text(form: &Form) -> Result<Vec<String>> {
+///
+/// # Errors
+///
+/// The text is not understood.
+pub fn upstream_text(form: &Form) -> Result<Vec<String>> {
     let asm = form
         .variant
         .asm
@@ -242,16 +246,17 @@ fn upstream_text(form: &Form) -> Result<Vec<String>> {
 }
 
 /// The same of a variant of the spec, its named operands numbered as the C++ layer orders them.
-fn spec_text(variant: &spec::Variant) -> Result<Vec<String>> {
-    let mut asm = variant
-        .asm_lines()
-        .join("\n")
-        .replace("{{", "\0")
-        .replace("}}", "\u{1}");
+///
+/// # Errors
+///
+/// The text is not understood.
+pub fn spec_text(variant: &spec::Variant) -> Result<Vec<String>> {
+    let mut asm = variant.asm_lines().join("\n");
     for (number, operand) in variant.asm_operands().iter().enumerate() {
         asm = asm.replace(&format!("{{{}}}", operand.name), &format!("%o{number}"));
     }
-    let asm = asm.replace('\0', "{").replace('\u{1}', "}");
+    // Only now: in `{{{a}, {b}}}` the last operand has a brace of the text behind its own.
+    let asm = asm.replace("{{", "{").replace("}}", "}");
     canonical(&asm).with_context(|| format!("{}: the inline assembly `{asm}`", variant.form.at))
 }
 
