@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::differential::{execute, misuse};
 use crate::driver::isolate::{self, ChildFailure, Isolate};
 use crate::{guide, ported};
 
@@ -24,6 +25,12 @@ pub enum ChildJob {
     Ported(ported::Job),
     /// A kernel that must fail.
     Fault(guide::FaultJob),
+    /// Forms in both languages.
+    Differential(execute::Job),
+    /// A form that makes its launch fail.
+    Failing(execute::FailingJob),
+    /// A rule broken on purpose.
+    Misuse(misuse::Job),
 }
 
 /// Does the job and never returns, if this process is a child. A program that runs jobs calls this
@@ -40,6 +47,9 @@ fn perform(job: ChildJob) -> Result<Value> {
         ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Differential(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Failing(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Misuse(job) => serde_json::to_value(job.run()?)?,
     })
 }
 

@@ -15,6 +15,7 @@
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
+//! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
 //! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
@@ -28,6 +29,8 @@ pub mod bundle;
 pub mod child;
 #[cfg(feature = "gpu")]
 pub mod demo;
+#[cfg(feature = "gpu")]
+pub mod differential;
 #[cfg(feature = "gpu")]
 pub mod driver;
 pub mod exec;

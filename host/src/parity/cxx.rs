@@ -74,7 +74,7 @@ fn retired(name: &str, form: &Form) -> String {
 }
 
 /// The overload itself: its exact type picks it, also where upstream's overloads make a plain call ambiguous.
-fn function(form: &Form, immediate: i64) -> String {
+pub fn function(form: &Form, immediate: i64) -> String {
     let types =
         form.slots
             .iter()

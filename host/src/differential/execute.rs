@@ -1,0 +1,426 @@
+//! The launches of forms on this process's GPU, and the comparison of what comes out.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use cust::memory::DevicePointer;
+use serde::{Deserialize, Serialize};
+
+use super::golden::Digest;
+use super::images::{Entry, Images, Side};
+use super::scenario::{self, Case, POISON, Tensor, Word};
+use crate::driver::{
+    Arguments, Driver, Function, Module, OutOfBounds, TensorMap, TensorMapBuilder,
+};
+
+/// Words behind the end of the output that no kernel may write.
+const GUARD: usize = 16;
+
+/// Launches of some forms, for a child process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Where the images lie.
+    pub folder: PathBuf,
+    /// Positions in the list of forms.
+    pub forms: Vec<usize>,
+    /// The seeds of the inputs.
+    pub seeds: Vec<u64>,
+    /// The mutant that stands in for the kernels in Rust.
+    pub mutant: Option<String>,
+}
+
+/// What became of a form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its position in the list of forms.
+    pub form: usize,
+    /// Whether both languages gave the same in every launch.
+    pub rust_vs_cpp: bool,
+    /// Whether both gave what the PTX ISA says.
+    pub vs_isa: bool,
+    /// Launches, of both languages together.
+    pub runs: u64,
+    /// The first difference.
+    pub difference: Option<String>,
+    /// For each seed, what the kernels in Rust gave.
+    pub digests: Vec<Digest>,
+}
+
+impl Finding {
+    /// A form whose kernels did not finish.
+    pub fn failed(form: usize, why: String) -> Self {
+        Self {
+            form,
+            rust_vs_cpp: false,
+            vs_isa: false,
+            runs: 0,
+            difference: Some(why),
+            digests: Vec::new(),
+        }
+    }
+
+    /// Whether all agree.
+    pub fn holds(&self) -> bool {
+        self.rust_vs_cpp && self.vs_isa
+    }
+}
+
+/// One launch that is expected to fail, for a child process of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FailingJob {
+    /// Where the images lie.
+    pub folder: PathBuf,
+    /// The position in the list of forms.
+    pub form: usize,
+    /// Whether in C++.
+    pub cpp: bool,
+}
+
+impl Job {
+    /// Runs every case of every form and seed, in both languages.
+    ///
+    /// # Errors
+    ///
+    /// There is no GPU, an image cannot be loaded, or a kernel fails, which leaves this process without a GPU.
+    pub fn run(&self) -> Result<Vec<Finding>> {
+        let images = Images::in_folder(&self.folder)?;
+        let driver = Driver::open()?;
+        let rust = match &self.mutant {
+            Some(mutant) => images.mutant(mutant),
+            None => images.cubin(Side::Rust),
+        };
+        let load = |path: PathBuf| -> Result<Module> {
+            let image =
+                std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(driver.load(&image)?)
+        };
+        let modules = [load(rust)?, load(images.cubin(Side::Cpp))?];
+        let form = |&form: &usize| {
+            let entry = images
+                .entries
+                .get(form)
+                .with_context(|| format!("there is no form {form}"))?;
+            self.form(&driver, &modules, form, entry)
+                .with_context(|| entry.form.to_string())
+        };
+        self.forms.iter().map(form).collect()
+    }
+
+    fn form(
+        &self,
+        driver: &Driver,
+        modules: &[Module; 2],
+        number: usize,
+        entry: &Entry,
+    ) -> Result<Finding> {
+        let scenario = scenario::of(&entry.form).map_err(anyhow::Error::msg)?;
+        let functions = [
+            modules[0].function(&entry.form.kernel)?,
+            modules[1].function(&entry.form.kernel)?,
+        ];
+        let mut finding = Finding {
+            form: number,
+            rust_vs_cpp: true,
+            vs_isa: true,
+            runs: 0,
+            difference: None,
+            digests: Vec::new(),
+        };
+        for &seed in &self.seeds {
+            let mut digest = Digest::new(seed);
+            for case in (scenario.cases)(seed)
+                .iter()
+                .filter(|case| !case.expected.fails)
+            {
+                let results = launch(driver, &functions, case)
+                    .with_context(|| format!("seed {seed}, {}", case.what))?;
+                finding.runs += 2;
+                digest.add(
+                    &results.expected,
+                    &results.found[0].output,
+                    &results.found[0].memory,
+                    case,
+                );
+                let mut note = |what: Result<(), String>| {
+                    if let Err(difference) = &what {
+                        let difference = format!("seed {seed}, {}: {difference}", case.what);
+                        finding.difference.get_or_insert(difference);
+                    }
+                    what.is_ok()
+                };
+                finding.rust_vs_cpp &= note(compare_languages(&results, case));
+                for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
+                    let agrees = compare_with_isa(&results.expected, found, case);
+                    finding.vs_isa &=
+                        note(agrees.map_err(|difference| format!("{language}: {difference}")));
+                }
+            }
+            finding.digests.push(digest);
+        }
+        Ok(finding)
+    }
+}
+
+impl FailingJob {
+    /// Launches the one case that fails.
+    ///
+    /// # Errors
+    ///
+    /// The driver's, if all is as it should be.
+    pub fn run(&self) -> Result<()> {
+        let images = Images::in_folder(&self.folder)?;
+        let entry = images
+            .entries
+            .get(self.form)
+            .with_context(|| format!("there is no form {}", self.form))?;
+        let scenario = scenario::of(&entry.form).map_err(anyhow::Error::msg)?;
+        let driver = Driver::open()?;
+        let image = std::fs::read(images.cubin(if self.cpp { Side::Cpp } else { Side::Rust }))?;
+        let module = driver.load(&image)?;
+        let function = module.function(&entry.form.kernel)?;
+        let cases = (scenario.cases)(1);
+        let case = cases
+            .iter()
+            .find(|case| case.expected.fails)
+            .context("no case is to fail")?;
+        launch(&driver, &[function], case).map(drop)
+    }
+}
+
+/// What one launch gave.
+struct Found {
+    output: Vec<u64>,
+    memory: Vec<u8>,
+}
+
+/// What the launches of one case gave, and the words that were expected.
+struct Results {
+    found: Vec<Found>,
+    expected: Vec<Word>,
+}
+
+/// Both languages work on the same buffers one after the other, so that addresses are the same.
+fn launch(driver: &Driver, functions: &[Function], case: &Case) -> Result<Results> {
+    let output_len = case.expected.output.len() + GUARD;
+    let input = driver.upload(if case.input.is_empty() {
+        &[0]
+    } else {
+        &case.input[..]
+    })?;
+    let mut output = driver.upload(&vec![POISON; output_len])?;
+    let mut memory = driver.upload(if case.memory.is_empty() {
+        &[0]
+    } else {
+        &case.memory[..]
+    })?;
+    let address = memory.as_device_ptr().as_raw();
+    let mut arguments = Arguments::new()
+        .pointer(&input)
+        .pointer(&output)
+        .pointer(&memory);
+    if let Some(tensor) = &case.tensor {
+        arguments = arguments.tensor_map(encode(driver, tensor, address)?);
+    }
+    let mut expected = case.expected.output.clone();
+    if let Some(tensor) = &case.expected.map {
+        for (word, of_map) in expected
+            .iter_mut()
+            .zip(map_words(&encode(driver, tensor, address)?))
+        {
+            *word = Word::Is(of_map);
+        }
+    }
+    let mut found = Vec::new();
+    for function in functions {
+        driver.copy_to_device(&vec![POISON; output_len], &mut output)?;
+        if !case.memory.is_empty() {
+            driver.copy_to_device(&case.memory, &mut memory)?;
+        }
+        // SAFETY: the kernel takes these arguments, and stays within them as its case says.
+        unsafe { function.launch(&case.launch, &arguments)? };
+        driver.synchronize()?;
+        found.push(Found {
+            output: driver.download(&output)?,
+            memory: driver.download(&memory)?,
+        });
+    }
+    Ok(Results { found, expected })
+}
+
+fn encode(driver: &Driver, tensor: &Tensor, memory: u64) -> Result<TensorMap> {
+    let address = DevicePointer::<u8>::from_raw(memory + tensor.at);
+    let mut builder =
+        TensorMapBuilder::tiled(tensor.data_type, address, &tensor.dims, &tensor.tile)
+            .strides(&tensor.strides)
+            .element_strides(&tensor.steps)
+            .swizzle(tensor.swizzle)
+            .interleave(tensor.interleave);
+    if tensor.nan {
+        builder = builder.out_of_bounds(OutOfBounds::Nan);
+    }
+    builder
+        .encode(driver)
+        .with_context(|| format!("{tensor:?}"))
+}
+
+/// The 128 bytes of a tensor map.
+fn map_words(map: &TensorMap) -> [u64; 16] {
+    // SAFETY: a tensor map is 128 bytes of plain data.
+    unsafe { std::mem::transmute_copy(map) }
+}
+
+fn compare_languages(results: &Results, case: &Case) -> Result<(), String> {
+    let [rust, cpp] = &results.found[..] else {
+        return Ok(());
+    };
+    for (at, (rust, cpp)) in rust.output.iter().zip(&cpp.output).enumerate() {
+        let reproducible = results
+            .expected
+            .get(at)
+            .map_or(u64::MAX, |word| word.reproducible());
+        if rust & reproducible != cpp & reproducible {
+            return Err(format!(
+                "word {at} of the output: Rust {rust:#x}, C++ {cpp:#x}"
+            ));
+        }
+    }
+    if case.expected.memory.is_empty() {
+        return Ok(());
+    }
+    match rust
+        .memory
+        .iter()
+        .zip(&cpp.memory)
+        .position(|(rust, cpp)| rust != cpp)
+    {
+        None => Ok(()),
+        Some(at) => Err(format!(
+            "byte {at} of global memory: Rust {:#x}, C++ {:#x}",
+            rust.memory[at], cpp.memory[at]
+        )),
+    }
+}
+
+fn compare_with_isa(expected: &[Word], found: &Found, case: &Case) -> Result<(), String> {
+    let (words, guard) = found.output.split_at(expected.len());
+    let wrong = expected
+        .iter()
+        .zip(words)
+        .position(|(expected, found)| !expected.fits(*found));
+    if let Some(at) = wrong {
+        return Err(format!(
+            "word {at} of the output: expected {}, found {:#x}",
+            describe(expected[at]),
+            words[at]
+        ));
+    }
+    if let Some(at) = guard.iter().position(|word| *word != POISON) {
+        return Err(format!(
+            "word {} of the output: expected nothing to be written behind the end, found {:#x}",
+            expected.len() + at,
+            guard[at]
+        ));
+    }
+    if let Some(relation) = &case.expected.relation {
+        relation(words)?;
+    }
+    let memory = &case.expected.memory;
+    match memory
+        .iter()
+        .zip(&found.memory)
+        .position(|(expected, found)| expected != found)
+    {
+        None => Ok(()),
+        Some(at) => Err(format!(
+            "byte {at} of global memory: expected {:#x}, found {:#x}",
+            memory[at], found.memory[at]
+        )),
+    }
+}
+
+fn describe(word: Word) -> String {
+    match word {
+        Word::Is(word) => format!("{word:#x}"),
+        Word::Masked(word, mask) => format!("{word:#x} in the bits {mask:#x}"),
+        Word::Within(low, high) => format!("{low} to {high}"),
+        Word::Opaque(_) | Word::Free => "anything".to_owned(),
+    }
+}
+
+/// Fails unless the form is one that can be run.
+pub fn check_runnable(images: &Images, form: usize) -> Result<()> {
+    if let Some(reason) = &images.entries[form].reason {
+        bail!("{} cannot be run: {reason}", images.entries[form].form);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Launch;
+
+    fn found(output: &[u64]) -> Found {
+        Found {
+            output: [output, &[POISON; GUARD]].concat(),
+            memory: Vec::new(),
+        }
+    }
+
+    fn case() -> Case {
+        let images = crate::differential::form::Form {
+            kernel: String::new(),
+            function: "exit".to_owned(),
+            instruction: "exit".to_owned(),
+            tags: Vec::new(),
+            operands: Vec::new(),
+            outputs: 0,
+            result: None,
+        };
+        let scenario = scenario::of(&images).unwrap_or_else(|reason| panic!("{reason}"));
+        let case = (scenario.cases)(1).remove(0);
+        assert_eq!(case.launch, Launch::new(1, 256));
+        case
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let expected = [
+            Word::Is(1),
+            Word::Masked(0xff, 0xf0),
+            Word::Opaque(u64::MAX),
+        ];
+        let agrees = |words: &[u64]| compare_with_isa(&expected, &found(words), &case());
+        assert_eq!(agrees(&[1, 0xf3, 9]), Ok(()));
+        assert_eq!(
+            agrees(&[2, 0xf3, 9]),
+            Err("word 0 of the output: expected 0x1, found 0x2".to_owned())
+        );
+        assert!(
+            agrees(&[1, 0x13, 9])
+                .unwrap_err()
+                .contains("in the bits 0xf0")
+        );
+    }
+
+    #[test]
+    fn what_the_isa_leaves_open_must_still_be_the_same() {
+        let results = |words: [u64; 2]| Results {
+            found: words.map(|word| found(&[word])).into(),
+            expected: vec![Word::Opaque(0xff)],
+        };
+        assert!(compare_languages(&results([5, 0x105]), &case()).is_ok());
+        assert!(compare_languages(&results([5, 6]), &case()).is_err());
+    }
+
+    #[test]
+    fn a_word_behind_the_end_is_found() {
+        let mut found = found(&[1]);
+        found.output[3] = 0;
+        assert!(
+            compare_with_isa(&[Word::Is(1)], &found, &case())
+                .unwrap_err()
+                .contains("behind the end")
+        );
+    }
+}

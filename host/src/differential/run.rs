@@ -1,0 +1,240 @@
+//! All forms on the GPU, in child processes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::execute::{FailingJob, Finding, Job, check_runnable};
+use super::golden::Golden;
+use super::images::Images;
+use super::misuse::{self, Misuse};
+use super::mutants::MUTANTS;
+use super::report::{MutantLine, Report, today};
+use super::scenario;
+use crate::child::{self, ChildJob};
+use crate::driver::Driver;
+use crate::driver::isolate::ChildFailure;
+
+/// Forms of a child process.
+const BATCH: usize = 32;
+
+/// Ample time for a batch.
+const BATCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// Ample time for one form.
+const FORM_LIMIT: Duration = Duration::from_secs(20);
+
+/// Child processes at a time.
+const WORKERS: usize = 4;
+
+/// The seeds of a run.
+pub const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// One form, by the name of its kernel.
+    pub form: Option<String>,
+    /// One seed, not all.
+    pub seed: Option<u64>,
+}
+
+/// Runs the forms and gives the report.
+///
+/// # Errors
+///
+/// There is no GPU, the images are not there, or the form asked for does not exist.
+pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
+    let images = Images::in_folder(folder)?;
+    let driver = Driver::open()?;
+    let (device, cuda) = (driver.gpu_name()?, driver.cuda_version().to_string());
+    drop(driver);
+    let seeds = options.seed.map_or(SEEDS.to_vec(), |seed| vec![seed]);
+    let forms = match &options.form {
+        None => runnable(&images),
+        Some(name) => {
+            let is_it = |entry: &super::Entry| entry.form.kernel == *name;
+            let form = images
+                .entries
+                .iter()
+                .position(is_it)
+                .with_context(|| format!("there is no form {name}"))?;
+            check_runnable(&images, form)?;
+            vec![form]
+        }
+    };
+    let findings = run_forms(folder, &images, &forms, &seeds);
+    let whole = options.form.is_none();
+    let (misuse, mutants) = if whole {
+        (run_misuse(folder), run_mutants(folder, &images))
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    let golden = Golden {
+        device: device.clone(),
+        driver: cuda.clone(),
+        date: today(),
+        cccl: images.cccl.clone(),
+        forms: findings
+            .values()
+            .filter_map(|finding| {
+                let digest = finding.digests.first()?.clone();
+                Some((images.entries[finding.form].form.kernel.clone(), digest))
+            })
+            .collect(),
+    };
+    let report = Report::new(
+        device, cuda, &images, whole, &seeds, &findings, misuse, mutants,
+    );
+    Ok((report, golden))
+}
+
+fn runnable(images: &Images) -> Vec<usize> {
+    let entries = images.entries.iter().enumerate();
+    entries
+        .filter(|(_, entry)| entry.reason.is_none())
+        .map(|(form, _)| form)
+        .collect()
+}
+
+/// Calls `act` for every item, a few at a time.
+fn in_parallel<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = act(item);
+                    results
+                        .lock()
+                        .unwrap_or_else(|poison| poison.into_inner())
+                        .push(result);
+                }
+            });
+        }
+    });
+    results
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
+
+fn run_forms(
+    folder: &Path,
+    images: &Images,
+    forms: &[usize],
+    seeds: &[u64],
+) -> BTreeMap<usize, Finding> {
+    let batches = Vec::from_iter(forms.chunks(BATCH));
+    let findings = in_parallel(&batches, |batch| run_batch(folder, images, batch, seeds));
+    findings
+        .into_iter()
+        .flatten()
+        .map(|finding| (finding.form, finding))
+        .collect()
+}
+
+/// A batch in a child process. If that fails, each form in one of its own, to find the culprit.
+fn run_batch(folder: &Path, images: &Images, forms: &[usize], seeds: &[u64]) -> Vec<Finding> {
+    let job = |forms: &[usize]| {
+        ChildJob::Differential(Job {
+            folder: folder.to_path_buf(),
+            forms: forms.to_vec(),
+            seeds: seeds.to_vec(),
+            mutant: None,
+        })
+    };
+    let mut findings = match child::run::<Vec<Finding>>(&job(forms), BATCH_LIMIT) {
+        Ok(findings) => findings,
+        Err(_) => forms
+            .iter()
+            .map(
+                |&form| match child::run::<Vec<Finding>>(&job(&[form]), FORM_LIMIT) {
+                    Ok(mut findings) => findings.remove(0),
+                    Err(failure) => Finding::failed(form, failure.to_string()),
+                },
+            )
+            .collect(),
+    };
+    for finding in &mut findings {
+        if must_fail(images, finding.form) {
+            run_failing(folder, finding);
+        }
+        if let Some(difference) = &finding.difference {
+            let form = &images.entries[finding.form].form;
+            eprintln!(
+                "FAILED {form}: {difference}\n  again: run differential --form {}",
+                form.kernel
+            );
+        }
+    }
+    findings
+}
+
+fn must_fail(images: &Images, form: usize) -> bool {
+    let scenario = scenario::of(&images.entries[form].form);
+    scenario.is_ok_and(|scenario| (scenario.cases)(1).iter().any(|case| case.expected.fails))
+}
+
+/// Both languages must end with an error, and with the same one.
+fn run_failing(folder: &Path, finding: &mut Finding) {
+    let names = [false, true].map(|cpp| {
+        let job = ChildJob::Failing(FailingJob {
+            folder: folder.to_path_buf(),
+            form: finding.form,
+            cpp,
+        });
+        match child::run::<()>(&job, FORM_LIMIT) {
+            Err(ChildFailure::Driver { error, .. }) => Ok(error.name.to_string()),
+            Err(failure) => Err(failure.headline()),
+            Ok(()) => Err("no error".to_owned()),
+        }
+    });
+    finding.runs += 2;
+    let [rust, cpp] = names;
+    finding.rust_vs_cpp &= rust == cpp;
+    finding.vs_isa &= rust.is_ok() && cpp.is_ok();
+    if !finding.holds() && finding.difference.is_none() {
+        finding.difference = Some(format!(
+            "expected the same error in both languages, found {rust:?} and {cpp:?}"
+        ));
+    }
+}
+
+fn run_misuse(folder: &Path) -> Vec<misuse::Outcome> {
+    in_parallel(&Misuse::ALL, |misuse| misuse.observe(folder))
+}
+
+/// Each mutant must be noticed.
+fn run_mutants(folder: &Path, images: &Images) -> Vec<MutantLine> {
+    let run = |mutant: &super::Mutant| {
+        let forms = runnable(images).into_iter().filter(|&form| {
+            mutant
+                .functions
+                .contains(&images.entries[form].form.function.as_str())
+        });
+        let job = ChildJob::Differential(Job {
+            folder: folder.to_path_buf(),
+            forms: forms.collect(),
+            seeds: vec![SEEDS[0]],
+            mutant: Some(mutant.name.to_owned()),
+        });
+        let noticed = match child::run::<Vec<Finding>>(&job, FORM_LIMIT) {
+            Err(failure) => Some(failure.headline()),
+            Ok(findings) => findings
+                .into_iter()
+                .find(|finding| !finding.holds())
+                .map(|finding| {
+                    let form = &images.entries[finding.form].form;
+                    format!("{form}: {}", finding.difference.unwrap_or_default())
+                }),
+        };
+        MutantLine::new(mutant, noticed)
+    };
+    in_parallel(&MUTANTS, run)
+}
