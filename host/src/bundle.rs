@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{self, Arch, KernelCrate};
 use crate::demo::{self, Comparison, Images};
+use crate::differential;
 use crate::ported;
 use crate::toolchain::{self, SetupReport};
 
@@ -62,6 +63,12 @@ impl Bundle {
         build::build(&faults, &bundle.faults())?;
         build::build(&faults.profile("dev"), &bundle.debug_faults())?;
         ported::build(arch, folder)?;
+        let plan = differential::Plan {
+            arch,
+            mutants: &differential::MUTANTS,
+            linker: None,
+        };
+        differential::Images::build(plan, folder)?;
         bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
         bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
         fs::write(
@@ -91,6 +98,12 @@ impl Bundle {
         let manifest = serde_json::from_str(&text)
             .with_context(|| format!("cannot understand {}", path.display()))?;
         Ok(Self { folder, manifest })
+    }
+
+    /// Where everything lies.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The kernels of the guide.

@@ -1,5 +1,6 @@
 //! What a bundle checks on a GPU beyond the demonstration: PTX that the driver compiles, kernels that
-//! hang and fault, the driver module's own tests, and how fast the stream is in both languages.
+//! hang and fault, the driver module's own tests, every form in both languages, and how fast the
+//! stream is in both.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::bundle::Bundle;
 use crate::child::{self, ChildJob};
+use crate::differential;
 use crate::driver::Driver;
 use crate::driver::isolate::ChildFailure;
 use crate::guide::{self, Case, Fault, FaultJob, Job, Language, Outcome, Timing, TimingJob};
@@ -30,6 +32,8 @@ pub struct SelfTest {
     checks: Vec<Check>,
     /// `producer_consumer` in both languages; absent if it failed.
     producer_consumer: Option<Timing>,
+    /// Every form in both languages; absent if it could not be run.
+    differential: Option<differential::report::Report>,
 }
 
 /// One check.
@@ -54,6 +58,7 @@ impl SelfTest {
             driver: driver.cuda_version().to_string(),
             checks: Vec::new(),
             producer_consumer: None,
+            differential: None,
         };
         drop(driver);
         let images = bundle.images();
@@ -78,6 +83,7 @@ impl SelfTest {
         }
         test.faults(bundle);
         test.check("the driver module's tests", || driver_tests(bundle));
+        test.differential(bundle);
         test.timing(bundle);
         Ok(test)
     }
@@ -188,6 +194,20 @@ impl SelfTest {
             Language::Rust,
             bundle.images().rust_cubin(),
         );
+    }
+
+    fn differential(&mut self, bundle: &Bundle) {
+        let mut found = None;
+        self.check("every form in Rust, in C++ and by the PTX ISA", || {
+            let (report, _) =
+                differential::run(bundle.folder(), &differential::Options::default())?;
+            let summary = report.summary();
+            let holds = report.holds();
+            found = Some(report);
+            ensure!(holds, "{summary}");
+            Ok(summary)
+        });
+        self.differential = found;
     }
 
     fn timing(&mut self, bundle: &Bundle) {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::bundle::Bundle;
 use cuda_ptx_host::demo::{CpuRun, GpuRun, Report};
+use cuda_ptx_host::differential::{self, Options};
 use cuda_ptx_host::selftest::SelfTest;
 use cuda_ptx_host::{child, guide};
 
@@ -31,6 +32,21 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Runs every form in Rust and C++ on the same inputs, and compares with what the PTX ISA says.
+    Differential {
+        /// One form alone, by the name of its kernel in the report.
+        #[arg(long)]
+        form: Option<String>,
+        /// One seed of the inputs alone.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Also writes the report as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Also records the outputs, for checks without a GPU.
+        #[arg(long)]
+        golden: Option<PathBuf>,
+    },
     /// Checks everything that needs a GPU.
     Test {
         /// Also writes the results as JSON.
@@ -43,6 +59,12 @@ fn main() -> ExitCode {
     child::serve_if_child();
     let result = match Cli::parse().command {
         Command::Demo { input, json } => demo(input.as_deref(), json.as_deref()),
+        Command::Differential {
+            form,
+            seed,
+            json,
+            golden,
+        } => differential(&Options { form, seed }, json.as_deref(), golden.as_deref()),
         Command::Test { json } => test(json.as_deref()),
     };
     match result {
@@ -79,12 +101,32 @@ fn demo(input: Option<&Path>, json: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+fn differential(options: &Options, json: Option<&Path>, golden: Option<&Path>) -> Result<()> {
+    let bundle = Bundle::of_this_program()?;
+    let (report, outputs) = differential::run(bundle.folder(), options)?;
+    println!("{}", report.summary());
+    if let Some(path) = json {
+        write_json(path, &report)?;
+    }
+    if let Some(path) = golden {
+        write_json(path, &outputs)?;
+    }
+    if !report.holds() {
+        bail!("not every form agrees");
+    }
+    Ok(())
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
+    std::fs::write(path, serde_json::to_string_pretty(value)? + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
 fn test(json: Option<&Path>) -> Result<()> {
     let test = SelfTest::run(&Bundle::of_this_program()?)?;
     println!("{}", test.summary());
     if let Some(path) = json {
-        std::fs::write(path, serde_json::to_string_pretty(&test)? + "\n")
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_json(path, &test)?;
     }
     if !test.passed() {
         bail!("not every check passed");
