@@ -1,0 +1,173 @@
+//! The differential tests as far as a machine without a GPU can check them.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use cuda_ptx_host::build::Arch;
+use cuda_ptx_host::differential::golden::Golden;
+use cuda_ptx_host::differential::{Images, MUTANTS, Plan};
+use cuda_ptx_host::parity::headers::{Headers, Parameter};
+use cuda_ptx_host::parity::matching::{Matching, Pair, spec_text, upstream_text};
+use cuda_ptx_host::spec::{self, Effects, OperandValue, Spec, Variant};
+use cuda_ptx_host::toolchain;
+
+/// The images, built once.
+fn images() -> &'static Images {
+    static IMAGES: OnceLock<Images> = OnceLock::new();
+    IMAGES.get_or_init(|| {
+        let folder = toolchain::target_dir().join("differential/images");
+        let plan = Plan {
+            arch: Arch::SM_90A,
+            mutants: &MUTANTS,
+            linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
+        };
+        Images::build(plan, &folder).unwrap_or_else(|error| panic!("{error:#}"))
+    })
+}
+
+fn root(path: &str) -> PathBuf {
+    toolchain::workspace_root().join(path)
+}
+
+#[test]
+fn every_form_of_the_headers_is_run_or_has_a_reason_and_every_kernel_assembles() {
+    let images = images();
+    let headers = Headers::read(&toolchain::cuda().unwrap().cccl_include).unwrap();
+    assert_eq!(images.entries.len(), headers.variant_count());
+    let (not_run, run): (Vec<_>, Vec<_>) = images
+        .entries
+        .iter()
+        .partition(|entry| entry.reason.is_some());
+    println!(
+        "{} forms: {} have kernels and expectations; {} cannot be run on an H200; no GPU was used here",
+        images.entries.len(),
+        run.len(),
+        not_run.len()
+    );
+    for entry in not_run {
+        let reason = entry.reason.as_deref().unwrap();
+        assert!(
+            !reason.starts_with("no scenario"),
+            "{}: {reason}",
+            entry.form
+        );
+    }
+}
+
+#[test]
+fn expectations_agree_with_what_an_h200_gave() {
+    let golden = Golden::read(&root("tests/golden/h200.json")).unwrap();
+    let checked = golden
+        .check(images())
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    println!(
+        "{checked} forms compared with outputs of {}, CUDA {}, {}",
+        golden.device, golden.driver, golden.date
+    );
+    assert_eq!(checked, golden.forms.len());
+}
+
+/// What of a spec is not as the headers have it: instructions, operand orders, clobbers.
+fn deviations(spec: &Spec, functions: &[&str]) -> Vec<String> {
+    let headers = Headers::read(&toolchain::cuda().unwrap().cccl_include).unwrap();
+    let matching = Matching::new(&headers, spec).unwrap();
+    let deviation = |pair: &Pair| {
+        let function = &pair.form.overload.function;
+        let Some(mirror) = pair.mirror else {
+            return Some(format!("{function}: no mirror"));
+        };
+        let [upstream, ours] =
+            [upstream_text(&pair.form), spec_text(mirror.variant)].map(Result::unwrap);
+        if upstream != ours {
+            return Some(format!(
+                "{function}: {upstream:?} upstream, {ours:?} in the spec"
+            ));
+        }
+        let [upstream, ours] = [upstream_order(pair), our_order(mirror.variant)];
+        if upstream != ours {
+            return Some(format!(
+                "{function}: parameters {upstream:?} upstream, {ours:?} in the spec"
+            ));
+        }
+        let clobbers = !pair.form.variant.clobbers.is_empty();
+        (clobbers != (mirror.variant.effects == Effects::Memory))
+            .then(|| format!("{function}: {} in the spec", mirror.variant.effects))
+    };
+    let pairs = matching.pairs.iter();
+    pairs
+        .filter(|pair| functions.contains(&pair.form.overload.function.as_str()))
+        .filter_map(deviation)
+        .collect()
+}
+
+/// The parameters in the order in which the instruction names them.
+fn upstream_order(pair: &Pair) -> Vec<usize> {
+    let (form, variant) = (&pair.form, pair.form.variant);
+    let position = |expression: &str| {
+        let is_it = |parameter: &Parameter| {
+            let immediate = parameter.ty.starts_with("n32_t");
+            !immediate
+                && !parameter.name.is_empty()
+                && words(expression).any(|word| word.trim_start_matches('_') == parameter.name)
+        };
+        form.overload.parameters.iter().position(is_it)
+    };
+    let asm = variant.asm.replace("%%", "");
+    let numbers = asm.split('%').skip(1).filter_map(|rest| {
+        let digits = rest
+            .split(|character: char| !character.is_ascii_digit())
+            .next()?;
+        digits
+            .parse::<usize>()
+            .ok()?
+            .checked_sub(variant.outputs.len())
+    });
+    numbers
+        .filter_map(|input| position(&variant.inputs.get(input)?.expression))
+        .collect()
+}
+
+fn our_order(variant: &Variant) -> Vec<usize> {
+    let operands = variant.asm_operands();
+    let asm = variant
+        .asm_lines()
+        .join(" ")
+        .replace("{{", "")
+        .replace("}}", "");
+    let names = asm
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split('}').next());
+    let argument = |name| {
+        let operand = operands.iter().find(|operand| operand.name == name)?;
+        let OperandValue::In { arg, .. } = &operand.value else {
+            return None;
+        };
+        variant.args.iter().position(|it| it.name == *arg)
+    };
+    names.filter_map(argument).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'))
+}
+
+#[test]
+fn a_wrong_line_of_the_spec_is_noticed_also_without_a_gpu() {
+    let right = spec::load().unwrap();
+    for mutant in &MUTANTS {
+        assert_eq!(
+            deviations(&right, mutant.functions),
+            [""; 0],
+            "{}",
+            mutant.name
+        );
+        let noticed = deviations(&mutant.spec().unwrap(), mutant.functions);
+        assert!(
+            !noticed.is_empty(),
+            "the mutant {} passes for right",
+            mutant.name
+        );
+        println!("{}: {}", mutant.name, noticed[0]);
+    }
+}
