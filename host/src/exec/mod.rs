@@ -38,6 +38,7 @@ mod check;
 mod clock;
 mod decode;
 mod float;
+mod job;
 mod machine;
 mod memory;
 mod op;
@@ -47,6 +48,7 @@ mod state;
 mod step;
 
 pub use check::{Check, Thread, Violation};
+pub use job::{Argument, Findings, Job};
 pub use machine::{Grid, Options, Stats};
 pub use memory::{Buffer, Memory};
 pub use program::Program;

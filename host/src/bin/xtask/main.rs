@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's commands.
 
+mod check;
 mod demo;
 mod test;
 
@@ -62,6 +63,9 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         schedules: u64,
     },
+    /// Runs a kernel on the CPU under many schedules, and names mistakes in its use of barriers and
+    /// copies.
+    Check(check::Check),
     /// Makes a folder that runs on a GPU machine without Rust or a compiler: `DIR/run demo|test`.
     Bundle {
         /// The folder.
@@ -124,6 +128,7 @@ fn run(command: Command) -> Result<()> {
             on,
             schedules,
         } => demo::run(input.as_deref(), json.as_deref(), on, schedules),
+        Command::Check(check) => check::run(check),
         Command::Bundle { dir } => Bundle::build(Arch::SM_90A, &dir).map(drop),
         Command::Parity { family, arch, json } => {
             parity::run(&parity::Options { family, arch, json })
