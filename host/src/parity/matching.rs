@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use anyhow::{Context, Result};
 
 use super::form::{Form, Slot};
-use super::headers::Headers;
+use super::headers::{Headers, Overload};
 use crate::inspect::ptx;
 use crate::spec::{self, Family, Spec, Type};
 
@@ -36,6 +36,8 @@ pub struct Matching<'a> {
     pub pairs: Vec<Pair<'a>>,
     /// What the spec has and the headers have not.
     pub extra: Vec<Mirror<'a>>,
+    /// The pragmas of the headers that the spec lacks.
+    pub missing_pragmas: Vec<&'a Overload>,
     /// The family of each function that the spec has.
     families: HashMap<&'a str, &'a str>,
 }
@@ -84,9 +86,20 @@ impl<'a> Matching<'a> {
                 .map(move |function| (function.name.as_str(), name))
         };
         let families = spec.families.iter().flat_map(functions).collect();
+        let (mut extra, mut missing_pragmas) = (candidates.left(), Vec::new());
+        for pragma in &headers.pragmas {
+            let same = |mirror: &Mirror| {
+                mirror.variant.function == pragma.function && is_pragma(pragma, mirror)
+            };
+            match extra.iter().position(same) {
+                Some(at) => drop(extra.remove(at)),
+                None => missing_pragmas.push(pragma),
+            }
+        }
         Ok(Self {
             pairs,
-            extra: candidates.left(),
+            extra,
+            missing_pragmas,
             families,
         })
     }
@@ -103,6 +116,12 @@ impl<'a> Matching<'a> {
         let names: BTreeSet<_> = self.families.values().copied().collect();
         names.into_iter().collect()
     }
+}
+
+/// Whether the mirror's text is the pragma; a pragma is no instruction, so no kernel shows it.
+fn is_pragma(pragma: &Overload, mirror: &Mirror) -> bool {
+    let text = mirror.variant.asm_lines().join("\n");
+    pragma.variants.iter().all(|variant| variant.asm == text)
 }
 
 /// Releases before 3.4 write an instruction once per preprocessor condition on the architecture: one mirror serves all.

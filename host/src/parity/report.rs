@@ -175,6 +175,10 @@ impl Report {
                     .push(format!("{overload} ({}:{})", overload.file, overload.line));
             }
         }
+        let missing = matching.missing_pragmas.iter();
+        self.overloads
+            .missing
+            .extend(missing.map(|pragma| format!("{pragma} ({}:{})", pragma.file, pragma.line)));
         self.overloads.extra = matching
             .extra
             .iter()

@@ -218,6 +218,31 @@ fn forms_are_compiled_once_where_most_of_them_exist() {
 }
 
 #[test]
+fn a_pragma_is_mirrored_by_a_form_with_its_text() {
+    let pragma = "#if __cccl_ptx_isa >= 900\n_CCCL_DEVICE static void whirl() noexcept\n\
+        {\n  asm volatile(\".pragma \\\"whirl\\\";\");\n}\n#endif\n";
+    let mut headers = Headers::of_text(HEADER);
+    headers.pragmas = Headers::of_text(pragma).overloads;
+    let spec_without = spec(FAMILY);
+    let matching = Matching::new(&headers, &spec_without).unwrap();
+    assert_eq!(matching.missing_pragmas.len(), 1);
+    let report = Report::new(
+        "0.0.0",
+        BTreeMap::new(),
+        &matching,
+        &(0..3).collect(),
+        &BTreeMap::new(),
+    );
+    assert!(!report.holds() && report.summary().contains("missing: whirl()"));
+
+    let form = "\ninstruction .pragma\n    link whirl\n    about Whirls.\n    safe\n    effects volatile It must stay.\n\n\
+        fn whirl()\n    .pragma \"whirl\";\n    PTX 9.0, sm_75\n";
+    let spec_with = spec(&format!("{FAMILY}{form}"));
+    let matching = Matching::new(&headers, &spec_with).unwrap();
+    assert!(matching.missing_pragmas.is_empty() && matching.extra.is_empty());
+}
+
+#[test]
 fn another_isa_version_than_the_headers_say_is_a_failure() {
     let (headers, spec) = (
         Headers::of_text(HEADER),
