@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use cuda_ptx_host::build::Arch;
 use cuda_ptx_host::differential::golden::Golden;
+use cuda_ptx_host::differential::scenario::{self, Expected, Word};
 use cuda_ptx_host::differential::{Images, MUTANTS, Plan};
 use cuda_ptx_host::parity::headers::{Headers, Parameter};
 use cuda_ptx_host::parity::matching::{Matching, Pair, spec_text, upstream_text};
@@ -51,6 +52,37 @@ fn every_form_of_the_headers_is_run_or_has_a_reason_and_every_kernel_assembles()
             "{}: {reason}",
             entry.form
         );
+    }
+}
+
+#[test]
+fn every_launch_is_expected_to_give_something_in_particular() {
+    for entry in images()
+        .entries
+        .iter()
+        .filter(|entry| entry.reason.is_none())
+    {
+        let Ok(scenario) = scenario::of(&entry.form) else {
+            panic!("{} has kernels and no scenario", entry.form);
+        };
+        for case in (scenario.cases)(1) {
+            let Expected {
+                output,
+                memory,
+                relation,
+                fails,
+                map,
+            } = &case.expected;
+            let decided = output
+                .iter()
+                .any(|word| !matches!(word, Word::Opaque(_) | Word::Free));
+            assert!(
+                decided || !memory.is_empty() || relation.is_some() || *fails || map.is_some(),
+                "{}, {}: nothing is expected",
+                entry.form,
+                case.what
+            );
+        }
     }
 }
 

@@ -106,7 +106,8 @@ fn differential(options: &Options, json: Option<&Path>, golden: Option<&Path>) -
     let (report, outputs) = differential::run(bundle.folder(), options)?;
     println!("{}", report.summary());
     if let Some(path) = json {
-        write_json(path, &report)?;
+        std::fs::write(path, report.to_json()?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = golden {
         write_json(path, &outputs)?;

@@ -166,6 +166,29 @@ impl Report {
             && self.misuse.iter().all(|misuse| misuse.recovered)
     }
 
+    /// As JSON, with a line for each form, case of misuse and mutant.
+    ///
+    /// # Errors
+    ///
+    /// None that a report can cause.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let serde_json::Value::Object(fields) = serde_json::to_value(self)? else {
+            unreachable!("a report is an object");
+        };
+        let field = |(name, value): (String, serde_json::Value)| {
+            let value = match value {
+                serde_json::Value::Array(lines) => {
+                    let lines = Vec::from_iter(lines.iter().map(|line| format!("    {line}")));
+                    format!("[\n{}\n  ]", lines.join(",\n"))
+                }
+                other => other.to_string(),
+            };
+            format!("  \"{name}\": {value}")
+        };
+        let fields = Vec::from_iter(fields.into_iter().map(field));
+        Ok(format!("{{\n{}\n}}\n", fields.join(",\n")))
+    }
+
     /// The sum of it, in a few lines.
     pub fn summary(&self) -> String {
         let Totals {

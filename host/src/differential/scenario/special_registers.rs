@@ -50,6 +50,14 @@ fn case(name: &str, launch: &Launch) -> Case {
     let word = |thread: usize| check(name, launch, thread as u64).expect("a known register");
     let output = (0..total).flat_map(|thread| [word(thread); 2]).collect();
     let case = Case::new(launch.to_string(), *launch, vec![0]).gives(output);
+    if name == "gridid" {
+        return case.relation(|output| {
+            let other = output.iter().find(|id| **id != output[0]);
+            other.map_or(Ok(()), |id| {
+                Err(format!("expected one grid, found {} and {id}", output[0]))
+            })
+        });
+    }
     let wraps = match name {
         "clock" | "clock_hi" | "globaltimer_lo" | "globaltimer_hi" => Some(u64::from(u32::MAX)),
         "clock64" | "globaltimer" => Some(u64::MAX),
@@ -116,7 +124,7 @@ fn check(name: &str, launch: &Launch, thread: u64) -> Option<Word> {
         "laneid" => Word::Is(lane),
         "warpid" => Word::Within(0, block_threads.div_ceil(32).max(64) - 1),
         "nwarpid" => Word::Within(block_threads.div_ceil(32), 64),
-        "smid" => Word::Free,
+        "smid" => Word::Within(0, (1 << 16) - 1),
         "nsmid" => Word::Within(1, 1 << 16),
         "gridid" => Word::Free,
         "is_explicit_cluster" => Word::Is(launch.cluster.is_some().into()),
