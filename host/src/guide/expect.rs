@@ -1,6 +1,9 @@
 //! What the kernels must compute, in plain sequential code.
 
+use std::collections::BTreeSet;
 use std::thread;
+
+use anyhow::{Result, ensure};
 
 use super::random::parallelism;
 
@@ -72,6 +75,19 @@ pub fn running_sums(data: &[u32], grid: usize, block: usize) -> Vec<u32> {
         })
     };
     (0..grid).map(of_block).collect()
+}
+
+/// `warp_entanglement`: of what the lanes of a warp found when they arrived, so many counts differ.
+pub fn check_updates(found: &[u32], updates: usize) -> Result<()> {
+    for (warp, found) in found.chunks(WARP_SIZE).enumerate() {
+        let counts: BTreeSet<_> = found.iter().collect();
+        ensure!(
+            counts.len() == updates,
+            "warp {warp}: expected {updates} updates of the barrier, found {}: {counts:?}",
+            counts.len()
+        );
+    }
+    Ok(())
 }
 
 /// `track_bulk_copy`: each tile in reverse.
@@ -184,6 +200,16 @@ mod tests {
         let data = [1, 2, 3, 4, 5, 6, 7, 8];
         assert_eq!(running_sums(&data, 2, 2), [16, 48]);
         assert_eq!(running_sums(&[], 3, 2), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_warp_made_as_many_updates_as_its_lanes_found_counts() {
+        let (together, one_by_one) = ([[7; 32], [5; 32]].concat(), Vec::from_iter(0..64));
+        check_updates(&together, 1).unwrap();
+        check_updates(&one_by_one, 32).unwrap();
+        let error = check_updates(&[[7; 32], [5; 32]].concat(), 32).unwrap_err();
+        assert!(error.to_string().contains("warp 0: expected 32"), "{error}");
+        assert!(check_updates(&[together, vec![1; 31], vec![2]].concat(), 1).is_err());
     }
 
     #[test]

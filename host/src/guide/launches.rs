@@ -175,18 +175,23 @@ impl<'a> Session<'a> {
         let shapes = [(1, 32), (3, 96), (2, 1024)];
         let last = shapes.len() - usize::from(self.device.is_cpu());
         for (grid, block) in shapes.into_iter().take(last) {
-            let warps = (grid * block / 32) as usize;
-            // The CPU executes a thread at a time: no warp is converged there.
-            let converged = if self.device.is_cpu() { 32 } else { 1 };
-            let expected = [converged, 32].repeat(warps);
-
-            let output = poisoned(&self.device, expected.len())?;
+            let threads = (grid * block) as usize;
+            let converged = poisoned(&self.device, threads)?;
+            let diverged = poisoned(&self.device, threads)?;
+            let arguments = Arguments::new()
+                .u64(converged.address())
+                .u64(diverged.address());
             let launch = Launch::new(grid, block);
-            // SAFETY: the output has two elements for each warp.
-            unsafe { self.launch(&launch, &Arguments::new().u64(output.address()))? };
-            check(&expected, &self.device.download(&output)?)
-                .with_context(|| launch.to_string())?;
-            self.count(expected.len());
+            // SAFETY: both buffers have an element for each thread.
+            unsafe { self.launch(&launch, &arguments)? };
+            // The CPU executes a thread at a time: no warp is converged there.
+            let together = if self.device.is_cpu() { 32 } else { 1 };
+            for (found, updates) in [(&converged, together), (&diverged, 32)] {
+                let found = self.device.download(found)?;
+                expect::check_updates(&found[..threads], updates)
+                    .with_context(|| launch.to_string())?;
+            }
+            self.count(2 * threads);
         }
         Ok(())
     }
@@ -256,7 +261,7 @@ impl<'a> Session<'a> {
 }
 
 /// When each thread leaves: before `last_exit`, but one of each block never.
-fn exits(seed: u64, grid: u32, block: u32, last_exit: u64) -> Vec<u32> {
+pub fn exits(seed: u64, grid: u32, block: u32, last_exit: u64) -> Vec<u32> {
     let mut exits: Vec<u32> = (0..u64::from(grid * block))
         .map(|thread| (random::hash(seed, thread) % last_exit) as u32)
         .collect();

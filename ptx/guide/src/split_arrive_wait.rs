@@ -50,7 +50,7 @@ kernel! {
             while !mbarrier_try_wait_parity(bar, parity) {}
             parity ^= 1;
 
-            value ^= *tile.add(partner as usize);
+            value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
         }
         *data = value;
     }

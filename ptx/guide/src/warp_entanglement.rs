@@ -7,41 +7,22 @@ use crate::block;
 
 shared! {
     static BAR: u64;
-    /// The count of pending arrivals that each thread found when it arrived.
-    static FOUND: [u32; 1024];
-}
-
-/// How many different counts the lanes of the warp found: how often they updated the barrier.
-#[inline(always)]
-unsafe fn updates(found: u32) -> u32 {
-    let rank = block::thread_rank();
-    let warp = FOUND.as_mut_ptr().cast::<u32>().add((rank / 32 * 32) as usize);
-    *warp.add((rank % 32) as usize) = found;
-    block::sync();
-    let mut updates = 0;
-    for lane in 0..32 {
-        let mut first = true;
-        for earlier in 0..lane {
-            first &= *warp.add(earlier) != *warp.add(lane);
-        }
-        updates += first as u32;
-    }
-    block::sync();
-    updates
+    static TILE: [u32; 1024];
 }
 
 kernel! {
-    /// Counts the updates of the barrier by each warp: `out[2 * warp]` when its lanes arrive together,
-    /// `out[2 * warp + 1]` when they arrive one by one. The guide says 1 and 32.
+    /// Tells each thread how many arrivals the phase lacked before the update that its arrival was
+    /// part of: `converged[k]` when its warp arrives together, `diverged[k]` when lane by lane. A warp
+    /// has made as many updates as its lanes have found counts.
     ///
     /// # Safety
-    /// `out` has two elements for each warp of the grid, and all warps are whole.
+    /// `converged` and `diverged` have one element for each thread of the grid.
     #[launch_bounds(1024)]
-    pub fn warp_entanglement(out: *mut u32) {
+    pub fn warp_entanglement(converged: *mut u32, diverged: *mut u32) {
         let bar = BAR.as_mut_ptr();
+        let tile = TILE.as_mut_ptr().cast::<u32>();
         let (rank, size) = (block::thread_rank(), block::size());
-        let warp = (block::index() * size + rank) / 32;
-        let out = out.add(2 * warp as usize);
+        let global = (block::index() * size + rank) as usize;
 
         // Two arrivals of each thread, and one that never comes: the phase does not end.
         if rank == 0 {
@@ -49,21 +30,17 @@ kernel! {
         }
         block::sync();
 
-        let converged = mbarrier_pending_count(mbarrier_arrive(bar));
-        let converged = updates(converged);
+        *tile.add(rank as usize) = mbarrier_pending_count(mbarrier_arrive(bar));
+        block::sync();
+        *converged.add(global) = *tile.add(rank as usize);
 
-        let mut diverged = 0;
-        for lane in 0..32 {
+        // At most 32 lanes, but the compiler must not know: it would write the loop out.
+        for lane in 0..size.min(32) {
             if rank % 32 == lane {
-                diverged = mbarrier_pending_count(mbarrier_arrive(bar));
+                *tile.add(rank as usize) = mbarrier_pending_count(mbarrier_arrive(bar));
             }
             block::sync_warp();
         }
-        let diverged = updates(diverged);
-
-        if rank % 32 == 0 {
-            *out = converged;
-            *out.add(1) = diverged;
-        }
+        *diverged.add(global) = *tile.add(rank as usize);
     }
 }

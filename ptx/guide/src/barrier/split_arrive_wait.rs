@@ -45,7 +45,7 @@ kernel! {
 
             bar.wait_parity(parity.advance());
 
-            value ^= *tile.add(partner as usize);
+            value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
         }
         *data = value;
     }

@@ -45,7 +45,7 @@ kernel! {
             while !__mbarrier_try_wait_parity(bar, parity, 1000) {}
             parity ^= true;
 
-            value ^= *tile.add(partner as usize);
+            value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
         }
         *data = value;
     }
