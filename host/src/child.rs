@@ -21,6 +21,8 @@ pub enum ChildJob {
     Guide(guide::Job),
     /// A paired timing.
     Timing(guide::TimingJob),
+    /// Paired timings of every kernel of the guide.
+    Pairs(guide::PairsJob),
     /// The launches of the ported kernel.
     Ported(ported::Job),
     /// A kernel that must fail.
@@ -45,6 +47,7 @@ fn perform(job: ChildJob) -> Result<Value> {
     Ok(match job {
         ChildJob::Guide(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Pairs(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Differential(job) => serde_json::to_value(job.run()?)?,

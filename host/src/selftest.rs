@@ -14,7 +14,9 @@ use crate::child::{self, ChildJob};
 use crate::differential;
 use crate::driver::Driver;
 use crate::driver::isolate::ChildFailure;
-use crate::guide::{self, Case, Fault, FaultJob, Job, Language, Outcome, Timing, TimingJob};
+use crate::guide::{
+    self, Case, Fault, FaultJob, Job, Language, Outcome, Pairs, PairsJob, Timing, TimingJob,
+};
 use crate::ported;
 
 /// Enough for a kernel that returns at once.
@@ -32,6 +34,8 @@ pub struct SelfTest {
     checks: Vec<Check>,
     /// `producer_consumer` in both languages; absent if it failed.
     producer_consumer: Option<Timing>,
+    /// Every kernel of the guide in both languages; empty if one failed.
+    kernels: Vec<Pairs>,
     /// Every form in both languages; absent if it could not be run.
     differential: Option<differential::report::Report>,
 }
@@ -58,6 +62,7 @@ impl SelfTest {
             driver: driver.cuda_version().to_string(),
             checks: Vec::new(),
             producer_consumer: None,
+            kernels: Vec::new(),
             differential: None,
         };
         drop(driver);
@@ -104,6 +109,14 @@ impl SelfTest {
             lines.push(format!(
                 "producer_consumer, {} bytes: Rust {rust:.0} GB/s, C++ {cpp:.0} GB/s; time of Rust / C++ {:.3} (quartiles {low:.3} to {high:.3}, {} pairs)",
                 timing.bytes, timing.ratio, timing.milliseconds.len()
+            ));
+        }
+        for pairs in &self.kernels {
+            let [rust, cpp] = pairs.median_microseconds;
+            let [low, high] = pairs.ratio_quartiles;
+            lines.push(format!(
+                "{}: Rust {rust:.1} us, C++ {cpp:.1} us; time of Rust / C++ {:.3} (quartiles {low:.3} to {high:.3})",
+                pairs.kernel, pairs.ratio
             ));
         }
         let failed = self.checks.iter().filter(|check| !check.passed).count();
@@ -224,6 +237,19 @@ impl SelfTest {
             Ok(format!("{PAIRS} pairs"))
         });
         self.producer_consumer = timing;
+
+        let images = bundle.images();
+        let job = ChildJob::Pairs(PairsJob {
+            rust_image: images.rust_cubin(),
+            cpp_image: images.cpp_cubin(),
+            pairs: PAIRS,
+        });
+        let mut kernels = Vec::new();
+        self.check("every kernel, timed in pairs", || {
+            kernels = child::run::<Vec<Pairs>>(&job, guide::LIMIT)?;
+            Ok(format!("{} kernels, {PAIRS} pairs each", kernels.len()))
+        });
+        self.kernels = kernels;
     }
 }
 

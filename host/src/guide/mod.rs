@@ -32,6 +32,7 @@ mod expect;
 mod faults;
 mod input;
 mod launches;
+mod pairs;
 pub(crate) mod random;
 mod stream;
 mod timing;
@@ -50,6 +51,7 @@ use device::{Device, Kernel};
 pub use expect::StreamShape;
 pub use faults::{Fault, FaultJob};
 pub use input::CPU_LEN;
+pub use pairs::{Pairs, PairsJob};
 pub use timing::{Timing, TimingJob};
 
 /// Ample time for any [`Job`] or [`TimingJob`] with generated input.

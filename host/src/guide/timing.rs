@@ -11,10 +11,10 @@ use super::{Case, Language, input, read_image, stream};
 use crate::driver::Driver;
 
 /// The fewest pairs that give a median worth quoting.
-const FEWEST_PAIRS: u32 = 15;
+pub const FEWEST_PAIRS: u32 = 15;
 
 /// Pairs before the first that counts.
-const WARM_UP: u32 = 3;
+pub const WARM_UP: u32 = 3;
 
 /// A comparison of two images.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -122,14 +122,14 @@ impl Timing {
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
 /// Between the two nearest values, in proportion.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
     let (low, high) = (
         sorted[place.floor() as usize],
