@@ -1,5 +1,6 @@
 //! `mbarrier.*`: arrivals, transactions, phases.
 
+use super::alu::Lanes;
 use super::check::{AtLane, Check, Fault, Step};
 use super::clock::Arrivals;
 use super::machine::Machine;
@@ -49,20 +50,18 @@ impl<'a> Machine<'a> {
             Op::MbarWait { .. } => return self.wait_phase(inst, warp, current, active),
             Op::MbarInit { space, addr, count } => {
                 let counts = self.operand(warp, current, *count);
+                let addresses = self.addresses(warp, current, addr);
                 for lane in lanes(active) {
-                    let (rank, offset) = self
-                        .barrier_place(warp, current, lane, *space, *addr)
-                        .at(lane)?;
+                    let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
                     let count = counts[lane as usize] as u32;
                     self.init(warp, lane, rank, offset, count, inst.line)
                         .at(lane)?;
                 }
             }
             Op::MbarInval { space, addr } => {
+                let addresses = self.addresses(warp, current, addr);
                 for lane in lanes(active) {
-                    let (rank, offset) = self
-                        .barrier_place(warp, current, lane, *space, *addr)
-                        .at(lane)?;
+                    let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
                     self.usable(warp, lane, rank, offset).at(lane)?;
                     let cta = &mut self.clusters[self.at.0].ctas[rank as usize];
                     cta.barriers.remove(&offset);
@@ -78,10 +77,9 @@ impl<'a> Machine<'a> {
                 complete,
             } => {
                 let tx = self.operand(warp, current, *tx);
+                let addresses = self.addresses(warp, current, addr);
                 for lane in lanes(active) {
-                    let (rank, offset) = self
-                        .barrier_place(warp, current, lane, *space, *addr)
-                        .at(lane)?;
+                    let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
                     self.usable(warp, lane, rank, offset).at(lane)?;
                     let tx = i64::from(tx[lane as usize] as u32);
                     let tx = if *complete { -tx } else { tx };
@@ -97,16 +95,13 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    fn barrier_place(
-        &self,
-        warp: &Warp,
-        current: usize,
-        lane: u32,
-        space: Space,
-        addr: Addr,
-    ) -> Step<(u32, u32)> {
-        let address = self.operand(warp, current, addr.base)[lane as usize];
-        let address = address.wrapping_add_signed(addr.offset);
+    fn addresses(&self, warp: &Warp, current: usize, addr: &Addr) -> Lanes {
+        let bases = self.operand(warp, current, addr.base);
+        bases.map(|base| base.wrapping_add_signed(addr.offset))
+    }
+
+    fn barrier_place(&self, addresses: &Lanes, lane: u32, space: Space) -> Step<(u32, u32)> {
+        let address = addresses[lane as usize];
         match self.resolve(space, address, 8, 8)? {
             Place::Shared { rank, offset } => Ok((rank, offset)),
             _ => Err(Fault::new(
@@ -251,10 +246,9 @@ impl<'a> Machine<'a> {
         let counts = self.operand(warp, current, *count);
         let expected = expect.map(|tx| self.operand(warp, current, tx));
         let mut tokens = [0; 32];
+        let addresses = self.addresses(warp, current, addr);
         for lane in lanes(active) {
-            let (rank, offset) = self
-                .barrier_place(warp, current, lane, *space, *addr)
-                .at(lane)?;
+            let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
             self.usable(warp, lane, rank, offset).at(lane)?;
             let number = self.number(warp, lane);
             let count = counts[lane as usize] as u32;
@@ -330,10 +324,9 @@ impl<'a> Machine<'a> {
         let by_parity = matches!(wait, WaitFor::Parity(_));
         let mut held = 0;
         let mut first = None;
+        let addresses = self.addresses(warp, current, addr);
         for lane in lanes(active) {
-            let (rank, offset) = self
-                .barrier_place(warp, current, lane, *space, *addr)
-                .at(lane)?;
+            let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
             self.usable(warp, lane, rank, offset).at(lane)?;
             let asked = asked[lane as usize];
             let number = self.number(warp, lane);

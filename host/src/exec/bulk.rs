@@ -512,7 +512,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn commit(groups: &mut std::collections::HashMap<u32, Groups>, active: u32) {
+fn commit(groups: &mut std::collections::BTreeMap<u32, Groups>, active: u32) {
     for lane in lanes(active) {
         let groups = groups.entry(lane).or_default();
         let open = std::mem::take(&mut groups.open);

@@ -346,15 +346,10 @@ impl<'a> Machine<'a> {
             self.move_a_piece()
                 .map_err(|fault| self.blame_copy(*fault))?;
         }
-        let total: usize = self
-            .clusters
-            .iter()
-            .flat_map(|it| &it.ctas)
-            .map(|cta| cta.warps.len())
-            .sum();
-        let mut start = self.rng.below(total);
         let per_cta = self.threads_per_cta().div_ceil(32) as usize;
         let per_cluster = per_cta * self.cluster_size() as usize;
+        let total = per_cluster * self.clusters.len();
+        let mut start = self.rng.below(total);
         for _ in 0..total {
             let (cluster, rest) = (start / per_cluster, start % per_cluster);
             let (cta, warp) = (rest / per_cta, rest % per_cta);

@@ -187,10 +187,10 @@ pub struct Warp {
     pub threads: Vec<ThreadClock>,
     /// Carry flags.
     pub carry: u32,
-    pub bulk_groups: HashMap<u32, Groups>,
-    pub async_groups: HashMap<u32, Groups>,
+    pub bulk_groups: BTreeMap<u32, Groups>,
+    pub async_groups: BTreeMap<u32, Groups>,
     /// The cluster barrier's generation at the last arrival, by lane.
-    pub cluster_arrived: HashMap<u32, u64>,
+    pub cluster_arrived: BTreeMap<u32, u64>,
 }
 
 /// Registers and local memory of one call.
