@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::bench;
 use crate::build::{self, Arch, KernelCrate};
 use crate::demo::{self, Comparison, Images};
 use crate::differential;
@@ -69,6 +70,7 @@ impl Bundle {
             linker: None,
         };
         differential::Images::build(plan, folder)?;
+        bench::images::Images::build(arch, folder)?;
         bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
         bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
         fs::write(

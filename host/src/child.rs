@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::differential::{execute, misuse};
+use crate::bench;
 use crate::driver::isolate::{self, ChildFailure, Isolate};
 use crate::{guide, ported};
 
@@ -25,6 +26,10 @@ pub enum ChildJob {
     Pairs(guide::PairsJob),
     /// The launches of the ported kernel.
     Ported(ported::Job),
+    /// Timing of instruction forms.
+    Bench(bench::job::FormsJob),
+    /// Timing of a situation.
+    Situation(bench::job::SituationJob),
     /// A kernel that must fail.
     Fault(guide::FaultJob),
     /// Forms in both languages.
@@ -49,6 +54,8 @@ fn perform(job: ChildJob) -> Result<Value> {
         ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Pairs(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Bench(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Situation(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Differential(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Failing(job) => serde_json::to_value(job.run()?)?,

@@ -11,6 +11,7 @@
 //! | [`link`] | the link stage: LLVM bitcode of a kernel crate → PTX |
 //! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
 //! | [`inspect`] | reads and compares PTX and SASS |
+//! | [`bench`] | times every form in both languages |
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
@@ -22,6 +23,8 @@
 //! | [`bundle`] | a folder that runs on a GPU machine without compilers |
 //! | [`selftest`] | what a bundle checks there |
 
+#[cfg(feature = "gpu")]
+pub mod bench;
 pub mod build;
 #[cfg(feature = "gpu")]
 pub mod bundle;

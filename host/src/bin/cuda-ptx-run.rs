@@ -10,7 +10,7 @@ use cuda_ptx_host::bundle::Bundle;
 use cuda_ptx_host::demo::{CpuRun, GpuRun, Report};
 use cuda_ptx_host::differential::{self, Options};
 use cuda_ptx_host::selftest::SelfTest;
-use cuda_ptx_host::{child, guide};
+use cuda_ptx_host::{bench, child, guide};
 
 /// Runs prebuilt cuda-ptx kernels on this machine's GPU.
 #[derive(Parser)]
@@ -47,6 +47,15 @@ enum Command {
         #[arg(long)]
         golden: Option<PathBuf>,
     },
+    /// Times every instruction form in Rust and C++.
+    Bench {
+        /// Only what has this in its family, function or instruction.
+        #[arg(long)]
+        filter: Option<String>,
+        /// Also writes the results as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Checks everything that needs a GPU.
     Test {
         /// Also writes the results as JSON.
@@ -65,6 +74,7 @@ fn main() -> ExitCode {
             json,
             golden,
         } => differential(&Options { form, seed }, json.as_deref(), golden.as_deref()),
+        Command::Bench { filter, json } => run_bench(filter.as_deref(), json.as_deref()),
         Command::Test { json } => test(json.as_deref()),
     };
     match result {
@@ -121,6 +131,16 @@ fn differential(options: &Options, json: Option<&Path>, golden: Option<&Path>) -
 fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
     std::fs::write(path, serde_json::to_string_pretty(value)? + "\n")
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn run_bench(filter: Option<&str>, json: Option<&Path>) -> Result<()> {
+    let folder = Bundle::of_this_program()?.folder().to_path_buf();
+    let results = bench::runner::run(&folder, filter, json)?;
+    println!("{}", results.summary());
+    match json {
+        Some(path) => results.write(path),
+        None => Ok(()),
+    }
 }
 
 fn test(json: Option<&Path>) -> Result<()> {

@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
 use cuda_ptx_host::bundle::Bundle;
-use cuda_ptx_host::{child, generate, link, parity};
+use cuda_ptx_host::{bench, child, generate, link, parity};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
 #[derive(Parser)]
@@ -89,6 +89,19 @@ enum Command {
         #[arg(long)]
         cccl: PathBuf,
     },
+    /// Builds the kernels that time every form, in Rust and in C++, into a folder.
+    BenchKernels {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Makes the tables and the charts of a benchmark's results.
+    BenchReport {
+        /// The JSON that `DIR/run bench --json` wrote.
+        json: PathBuf,
+        /// Where the charts go.
+        #[arg(long, default_value = "benches/charts")]
+        charts: PathBuf,
+    },
     /// Runs everything that CI checks.
     Test,
 }
@@ -134,6 +147,10 @@ fn run(command: Command) -> Result<()> {
             parity::run(&parity::Options { family, arch, json })
         }
         Command::Sync { cccl } => parity::sync::run(&cccl),
+        Command::BenchKernels { dir } => bench::images::Images::build(Arch::SM_90A, &dir).map(drop),
+        Command::BenchReport { json, charts } => {
+            bench::runner::Results::read(&json)?.report(&json.with_extension("md"), &charts)
+        }
         Command::Test => test::run(),
         Command::Gen { check } => generate::run(check),
     }

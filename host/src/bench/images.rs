@@ -1,0 +1,330 @@
+//! The kernels of all forms as cubins in both languages, and what is known of them before they run.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::forms;
+use super::setup::{self, Actor, Chain};
+use super::source::{self, Subject};
+use crate::build::{self, Arch, CppTwin, Isa, KernelCrate};
+use crate::inspect::sass;
+use crate::spec::{self, Spec};
+use crate::toolchain;
+
+/// The newest PTX ISA version: ptxas of CUDA 13.5 makes cubins of it that older drivers load.
+const ISA: Isa = Isa { major: 9, minor: 5 };
+
+const FORMS: &str = "bench-forms.json";
+
+/// All forms that an architecture has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Forms {
+    /// The architecture, as in `sm_90a`.
+    pub architecture: String,
+    /// Those that can be timed.
+    pub timed: Vec<Form>,
+    /// Those that cannot.
+    pub untimed: Vec<Untimed>,
+}
+
+/// A form and how it is timed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Form {
+    /// The instruction with its operands.
+    pub form: String,
+    /// The family in `spec/`; `link` for a link alone.
+    pub family: String,
+    /// The kernel's name in both images.
+    pub kernel: String,
+    /// What makes a step wait for the one before.
+    pub chain: Chain,
+    /// Who executes a step.
+    pub actor: Actor,
+    /// Whether the kernel runs in clusters of two CTAs.
+    pub cluster: bool,
+    /// Steps in the body of the loop.
+    pub unroll: u32,
+    /// Bytes that a step moves.
+    pub bytes: u32,
+    /// Threads of the smallest block.
+    pub threads: u32,
+    /// What else a step holds.
+    pub with: String,
+    /// How the machine code of Rust compares with that of C++.
+    pub sass: String,
+    /// The instructions of the kernel, Rust and C++.
+    pub instructions: [usize; 2],
+    /// The assembler kept fewer copies of the instruction than the chain has steps.
+    pub collapsed: bool,
+}
+
+/// A form that is not timed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Untimed {
+    /// The instruction with its operands.
+    pub form: String,
+    /// The family in `spec/`.
+    pub family: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The images in a folder.
+#[derive(Clone, Debug)]
+pub struct Images {
+    folder: PathBuf,
+}
+
+impl Images {
+    /// Those built earlier.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// The cubins: Rust, C++.
+    pub fn cubins(&self) -> [PathBuf; 2] {
+        ["bench-rust.cubin", "bench-cpp.cubin"].map(|name| self.folder.join(name))
+    }
+
+    /// Those of the situations: Rust, C++.
+    pub fn situation_cubins(&self) -> [PathBuf; 2] {
+        ["situations-rust.cubin", "situations-cpp.cubin"].map(|name| self.folder.join(name))
+    }
+
+    /// What is in them.
+    ///
+    /// # Errors
+    /// If they were not built.
+    pub fn forms(&self) -> Result<Forms> {
+        let path = self.folder.join(FORMS);
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("cannot read {}: the kernels were not built", path.display())
+        })?;
+        serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// Builds the kernels of every form that `arch` has.
+    ///
+    /// # Errors
+    /// If a tool is missing or a side does not build.
+    pub fn build(arch: Arch, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let images = Self::in_folder(folder);
+        let spec = spec::load()?;
+        let (subjects, untimed) = subjects(&spec, arch);
+        let [rust, cpp] = images.cubins();
+        build_rust(&subjects, arch, &rust)?;
+        build_cpp(&subjects, arch, &cpp)?;
+        images.build_situations(arch)?;
+        let forms = Forms {
+            architecture: arch.to_string(),
+            timed: inspect(&subjects, [&rust, &cpp])?,
+            untimed,
+        };
+        fs::write(
+            folder.join(FORMS),
+            serde_json::to_string_pretty(&forms)? + "\n",
+        )?;
+        Ok(images)
+    }
+}
+
+impl Images {
+    fn build_situations(&self, arch: Arch) -> Result<()> {
+        let source = toolchain::workspace_root().join("ptx/bench");
+        let [rust, cpp] = self.situation_cubins();
+        build::build(&KernelCrate::new(source.join("Cargo.toml"), arch), &rust)?;
+        CppTwin::new(source.join("src/bench.cu"), arch).cubin(&cpp)
+    }
+}
+
+/// The forms that `arch` has: those with a set-up, and the others with the reason.
+fn subjects(spec: &Spec, arch: Arch) -> (Vec<Subject<'_>>, Vec<Untimed>) {
+    let isa = spec::Isa(ISA.number() as u16);
+    let (mut subjects, mut untimed) = (Vec::new(), Vec::new());
+    for kernel in forms::all(spec) {
+        if !kernel.variant.is_available(&arch.to_string(), isa) {
+            continue;
+        }
+        match setup::setup_of(kernel.variant) {
+            Ok(setup) => subjects.push(Subject { kernel, setup }),
+            Err(reason) => untimed.push(Untimed {
+                form: form(&kernel),
+                family: kernel.family.name.clone(),
+                reason: reason.to_owned(),
+            }),
+        }
+    }
+    (subjects, untimed)
+}
+
+fn form(kernel: &forms::FormKernel) -> String {
+    kernel
+        .variant
+        .ptx
+        .replace(['{', '}'], "")
+        .trim_end_matches(';')
+        .to_owned()
+}
+
+fn folder() -> PathBuf {
+    toolchain::target_dir().join("bench")
+}
+
+fn build_rust(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
+    let folder = folder().join("rust");
+    let manifest = format!(
+        "[package]\nname = \"bench-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+         cuda-ptx = {{ path = {:?} }}\n\n[workspace]\n",
+        toolchain::workspace_root().display().to_string()
+    );
+    write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
+    write_if_changed(&folder.join("src/lib.rs"), &source::rust(subjects))?;
+    let kernels = KernelCrate::new(folder.join("Cargo.toml"), arch).isa(ISA);
+    build::build(&kernels, cubin)
+}
+
+fn build_cpp(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
+    let file = folder().join("cpp/kernels.cu");
+    if write_if_changed(&file, &source::cpp(subjects))? || !cubin.is_file() {
+        CppTwin::new(file, arch).cubin(cubin)?;
+    }
+    Ok(())
+}
+
+/// Whether the file had another content. One that keeps its time of change keeps cargo from building again.
+fn write_if_changed(path: &Path, text: &str) -> Result<bool> {
+    if fs::read_to_string(path).is_ok_and(|present| present == text) {
+        return Ok(false);
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(true)
+}
+
+/// Compares the machine code of both sides, kernel by kernel.
+fn inspect(subjects: &[Subject], cubins: [&Path; 2]) -> Result<Vec<Form>> {
+    let nvdisasm = &toolchain::cuda()?.nvdisasm;
+    let mut sides = Vec::new();
+    for cubin in cubins {
+        let functions = sass::disassemble(nvdisasm, cubin)?;
+        let by_name: HashMap<_, _> = functions.into_iter().map(|f| (f.name.clone(), f)).collect();
+        sides.push(by_name);
+    }
+    let links = source::LINKS.map(|link| Form {
+        form: source::link_name(link).to_owned(),
+        family: "link".to_owned(),
+        kernel: source::link_name(link).to_owned(),
+        chain: Chain::Value,
+        actor: Actor::Warp,
+        cluster: false,
+        unroll: 64,
+        bytes: 0,
+        threads: 32,
+        with: String::new(),
+        sass: String::new(),
+        instructions: [0; 2],
+        collapsed: false,
+    });
+    let timed = subjects.iter().map(|Subject { kernel, setup }| Form {
+        form: form(kernel),
+        family: kernel.family.name.clone(),
+        kernel: kernel.name.clone(),
+        chain: setup.chain,
+        actor: setup.actor,
+        cluster: setup.cluster,
+        unroll: setup.unroll,
+        bytes: setup.bytes,
+        threads: setup.threads,
+        with: setup.with.to_owned(),
+        sass: String::new(),
+        instructions: [0; 2],
+        collapsed: false,
+    });
+    links
+        .into_iter()
+        .chain(timed)
+        .map(|form| with_sass(form, &sides))
+        .collect()
+}
+
+fn with_sass(mut form: Form, sides: &[HashMap<String, sass::Function>]) -> Result<Form> {
+    let side = |index: usize| {
+        sides[index]
+            .get(&form.kernel)
+            .map(timed_part)
+            .with_context(|| format!("the cubins lack the kernel {}", form.kernel))
+    };
+    let (rust, cpp) = (side(0)?, side(1)?);
+    form.sass = format!("{:?}", sass::compare(&rust, &cpp).class).to_lowercase();
+    form.instructions = [rust.instructions.len(), cpp.instructions.len()];
+    form.collapsed = form
+        .instructions
+        .iter()
+        .any(|count| *count < form.unroll as usize);
+    Ok(form)
+}
+
+/// The chain: the longest loop between the first and the last reading of the clock. A loop that waits lies within.
+fn timed_part(function: &sass::Function) -> sass::Function {
+    let instructions = &function.instructions;
+    let reads_clock = |instruction: &sass::Instruction| {
+        let mut operands = instruction.operands.iter();
+        operands.any(|operand| operand.contains("SR_CLOCKLO"))
+    };
+    let first = instructions.iter().position(reads_clock).unwrap_or(0);
+    let last = instructions.iter().rposition(reads_clock).unwrap_or(0);
+    let loops = (first..last).filter_map(|index| {
+        let target = instructions[index].operands.last()?.strip_prefix('#')?;
+        let target: usize = target.parse().ok()?;
+        (first < target && target < index).then_some(target..index + 1)
+    });
+    let body = loops
+        .max_by_key(ExactSizeIterator::len)
+        .unwrap_or(first..last);
+    sass::Function {
+        name: function.name.clone(),
+        instructions: instructions[body].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_sm_90a_is_timed_or_has_a_reason() {
+        let spec = spec::load().unwrap();
+        let (subjects, untimed) = subjects(&spec, Arch::SM_90A);
+        // As many as the headers of CCCL 3.5.0 have for this architecture, `mapa`, and a pragma.
+        assert_eq!(subjects.len() + untimed.len(), 976 + 2);
+        let unknown = untimed
+            .iter()
+            .find(|form| form.reason.contains("no set-up"));
+        assert!(unknown.is_none(), "{unknown:?}");
+        assert_eq!(subjects.len(), 650);
+    }
+
+    #[test]
+    fn both_languages_get_a_kernel_of_each_form() {
+        let spec = spec::load().unwrap();
+        let (subjects, _) = subjects(&spec, Arch::SM_90A);
+        let (rust, cpp) = (source::rust(&subjects), source::cpp(&subjects));
+        for subject in &subjects {
+            let name = &subject.kernel.name;
+            assert!(rust.contains(&format!("pub fn {name}(")), "{name}");
+            assert!(cpp.contains(&format!(" {name}(")), "{name}");
+        }
+        assert!(!rust.contains("$CALL") && !cpp.contains("$CALL"));
+    }
+}

@@ -1,0 +1,24 @@
+//! The benchmark of every instruction form, in Rust and in C++.
+//!
+//! | step | module |
+//! |---|---|
+//! | every form | [`forms`] |
+//! | what a form needs around it, and what its steps hand on | [`setup`] |
+//! | one kernel per form and language | [`source`] |
+//! | cubins, and their machine code compared | [`images`] |
+//! | kernels written by hand, and where each is measured | [`situations`] |
+//! | launches, in child processes | [`job`] |
+//! | all jobs in turn | [`runner`] |
+//! | tables and charts | [`report`], [`chart`] |
+//! | medians, intervals and lines | [`statistics`] |
+
+pub mod chart;
+pub mod forms;
+pub mod images;
+pub mod job;
+pub mod report;
+pub mod runner;
+pub mod setup;
+pub mod situations;
+pub mod source;
+pub mod statistics;

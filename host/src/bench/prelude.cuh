@@ -1,0 +1,116 @@
+#include <cstdint>
+#include <cuda/ptx>
+using namespace cuda::ptx;
+
+extern __shared__ __align__(1024) uint8_t SMEM[];
+
+#define INLINE static __device__ __forceinline__
+
+INLINE uint8_t* at(uint8_t* pointer, uint32_t offset) { return pointer + offset; }
+INLINE uint32_t low(uint8_t* pointer) { return (uint32_t)(uint64_t)pointer; }
+INLINE uint32_t shared_address(uint8_t* pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
+// The same value, of which no compiler knows that.
+INLINE uint32_t opaque(uint32_t value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+// As `at`, in shared memory: otherwise nvcc keeps the offset and adds the address of the array anew in each step.
+INLINE uint8_t* advance(uint8_t* pointer, uint32_t offset) {
+  return (uint8_t*)__cvta_shared_to_generic(opaque(shared_address(at(pointer, offset))));
+}
+INLINE uint64_t* as_barrier(uint8_t* pointer) { return (uint64_t*)pointer; }
+
+// Of a value in several registers the first: its instruction writes them all.
+INLINE uint32_t fold(bool v) { return v; }
+INLINE uint32_t fold(uint8_t v) { return v; }
+INLINE uint32_t fold(uint16_t v) { return v; }
+INLINE uint32_t fold(uint32_t v) { return v; }
+INLINE uint32_t fold(int16_t v) { return (uint32_t)v; }
+INLINE uint32_t fold(int32_t v) { return (uint32_t)v; }
+INLINE uint32_t fold(uint64_t v) { return (uint32_t)v; }
+INLINE uint32_t fold(int64_t v) { return fold((uint64_t)v); }
+INLINE uint32_t fold(ulonglong2 v) { return fold((uint64_t)v.x); }
+INLINE uint32_t fold(const uint32_t (&v)[1]) { return v[0]; }
+INLINE uint32_t fold(const uint32_t (&v)[2]) { return v[0]; }
+INLINE uint32_t fold(const uint32_t (&v)[4]) { return v[0]; }
+
+INLINE uint64_t clock_now() { return get_sreg_clock64(); }
+INLINE void block_sync() { __syncthreads(); }
+INLINE void cluster_sync() {
+  barrier_cluster_arrive();
+  barrier_cluster_wait();
+}
+INLINE void arm(uint8_t* bar, uint32_t bytes) {
+  mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, (uint64_t*)bar, bytes);
+}
+INLINE void wait(uint8_t* bar, uint32_t parity) {
+  while (!mbarrier_try_wait_parity((uint64_t*)bar, parity)) {
+  }
+}
+INLINE void drain() { cp_async_bulk_wait_group(n32_t<0>{}); }
+INLINE void grow_and_shrink() {
+  setmaxnreg_dec(n32_t<40>{});
+  setmaxnreg_inc(n32_t<64>{});
+}
+INLINE uint8_t* map_to(uint8_t* pointer, uint32_t rank) {
+  uint64_t mapped;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(pointer), "r"(rank));
+  return (uint8_t*)mapped;
+}
+INLINE uint64_t open_barrier(uint8_t* bar, uint32_t lane) {
+  if (lane == 0) {
+    mbarrier_init((uint64_t*)bar, 500000);
+    fence_mbarrier_init(sem_release, scope_cluster);
+    return mbarrier_arrive((uint64_t*)bar);
+  }
+  return 0;
+}
+INLINE uint64_t one_barrier(uint8_t* bar, uint32_t lane) {
+  if (lane == 0) {
+    mbarrier_init((uint64_t*)bar, 1);
+    fence_mbarrier_init(sem_release, scope_cluster);
+  }
+  return 0;
+}
+INLINE uint64_t done_barrier(uint8_t* bar, uint32_t lane) {
+  one_barrier(bar, lane);
+  return lane == 0 ? mbarrier_arrive((uint64_t*)bar) : 0;
+}
+INLINE uint64_t new_barrier(uint8_t* bar, uint32_t lane) {
+  if (lane == 0) {
+    mbarrier_init(layout_v1, (uint64_t*)bar, 1);
+    fence_mbarrier_init(sem_release, scope_cluster);
+    return mbarrier_arrive((uint64_t*)bar);
+  }
+  return 0;
+}
+
+#define PROLOGUE                                                             \
+  const uint32_t lane = threadIdx.x & 31;                                    \
+  const uint32_t in_block = threadIdx.x >> 5;                                \
+  const uint32_t warp = blockIdx.x * (blockDim.x >> 5) + in_block;           \
+  const uint32_t rank = get_sreg_cluster_ctarank();                          \
+  uint8_t* const bar = at(SMEM, in_block * 64);                              \
+  uint8_t* const source = at(SMEM, 2048 + in_block * 2048);                  \
+  uint8_t* const target = at(source, 1024);                                  \
+  uint8_t* const peer_bar = map_to(bar, rank ^ 1);                           \
+  uint8_t* const peer_target = map_to(target, rank ^ 1);                     \
+  uint8_t* const slab = at(data, warp * 4096);                               \
+  uint8_t* const global = at(slab, lane * 16);                               \
+  const uint32_t tile = warp;                                                \
+  const uint32_t seed = lane + 3;                                            \
+  for (uint32_t word = 0; word < 8; ++word) {                                \
+    *(uint32_t*)at(source, (lane + word * 32) * 4) = seed + word;            \
+  }                                                                          \
+  fence_proxy_async();                                                       \
+  __syncthreads();
+
+INLINE void record(uint64_t* out, uint32_t lane, uint32_t warp, uint64_t t0, uint64_t t1, uint32_t sink) {
+  if (lane == 0) {
+    out += warp * 4;
+    out[0] = t0;
+    out[1] = t1;
+    out[2] = sink;
+    out[3] = get_sreg_smid();
+  }
+}

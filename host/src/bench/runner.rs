@@ -1,0 +1,318 @@
+//! The whole benchmark: jobs in child processes one after the other, whatever becomes of each.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+
+use super::images::{Form, Images, Untimed};
+use super::job::{Clocks, FormsJob, Measured, SituationJob, SituationPoint};
+use super::situations::{SITUATIONS, Situation};
+use crate::child::{self, ChildJob};
+use crate::driver::Driver;
+
+/// Forms of a job. A form takes some 30 ms.
+const FORMS_PER_JOB: usize = 20;
+
+/// What a job may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Forms of a function that may fail before the others are not tried.
+const FAILURES: usize = 1;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// The GPU.
+    pub gpu: String,
+    /// The CUDA version of the driver.
+    pub driver: String,
+    /// The number of multiprocessors.
+    pub multiprocessors: u32,
+    /// The clock of the multiprocessors before and after each job, in MHz.
+    pub clock_mhz: Vec<Clocks>,
+    /// The forms that the architecture has.
+    pub forms: usize,
+    /// Those that were timed.
+    pub timed: Vec<Measured>,
+    /// Those that were not, with the reasons.
+    pub untimed: Vec<Untimed>,
+    /// The situations, each at all its points.
+    pub situations: Vec<SituationResult>,
+}
+
+/// What a situation costs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SituationResult {
+    /// The kernel.
+    pub kernel: String,
+    /// What it shows.
+    pub title: String,
+    /// What `at` of a point counts.
+    pub axis: String,
+    /// Its points; none if it failed.
+    pub points: Vec<SituationPoint>,
+    /// Why there are none.
+    pub failure: Option<String>,
+}
+
+/// Times every form whose family, kernel or instruction contains `filter`.
+///
+/// # Errors
+/// If there is no GPU, nothing fits the filter, or the images were not built.
+pub fn run(folder: &Path, filter: Option<&str>, json: Option<&Path>) -> Result<Results> {
+    let forms = Images::in_folder(folder).forms()?;
+    let fits = |texts: [&str; 3]| filter.is_none_or(|f| texts.iter().any(|text| text.contains(f)));
+    let wanted =
+        |form: &Form| form.family == "link" || fits([&form.family, &form.kernel, &form.form]);
+    let queue = Vec::from_iter(forms.timed.into_iter().filter(wanted));
+    let untimed = Vec::from_iter(
+        forms
+            .untimed
+            .into_iter()
+            .filter(|form| fits([&form.family, &form.form, ""])),
+    );
+    let none_fits = queue.iter().all(|form| form.family == "link")
+        && untimed.is_empty()
+        && !SITUATIONS.iter().any(|s| fits([s.kernel, s.title, ""]));
+    if none_fits {
+        bail!(
+            "neither form nor situation fits the filter `{}`",
+            filter.unwrap_or_default()
+        );
+    }
+    let mut results = {
+        let driver = Driver::open()?;
+        Results {
+            gpu: driver.gpu_name()?,
+            driver: driver.cuda_version().to_string(),
+            multiprocessors: driver.sm_count()?,
+            clock_mhz: Vec::new(),
+            forms: queue.iter().filter(|form| form.family != "link").count() + untimed.len(),
+            timed: Vec::new(),
+            untimed,
+            situations: Vec::new(),
+        }
+    };
+    let situations = Vec::from_iter(SITUATIONS.iter().filter(|s| fits([s.kernel, s.title, ""])));
+    let progress = progress(queue.len() + situations.len());
+    let save = |results: &Results| json.map_or(Ok(()), |path| results.write(path));
+    // The barriers of the newest layout last: not every GPU is known to have them.
+    let (newest, others) = queue
+        .into_iter()
+        .partition(|form: &Form| form.kernel.contains("_phase"));
+    results.run_all(folder, others, &progress, &save)?;
+    for situation in situations {
+        results.situations.push(run_situation(folder, situation));
+        progress.inc(1);
+    }
+    save(&results)?;
+    results.run_all(folder, newest, &progress, &save)?;
+    progress.finish_and_clear();
+    Ok(results)
+}
+
+fn progress(length: usize) -> ProgressBar {
+    let progress = ProgressBar::new(length as u64);
+    progress.set_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} forms, {eta} left {msg}")
+            .expect("the template is valid"),
+    );
+    progress
+}
+
+impl Results {
+    /// Results written earlier.
+    ///
+    /// # Errors
+    /// If the file cannot be read or holds something else.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// Writes JSON, one form a line.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let head = Self {
+            timed: Vec::new(),
+            situations: Vec::new(),
+            ..self.clone()
+        };
+        let text = serde_json::to_string_pretty(&head)?
+            .replacen(
+                "\"timed\": []",
+                &format!("\"timed\": {}", lines(&self.timed)?),
+                1,
+            )
+            .replacen(
+                "\"situations\": []",
+                &format!("\"situations\": {}", lines(&self.situations)?),
+                1,
+            );
+        fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// One line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let timed = self
+            .timed
+            .iter()
+            .filter(|m| m.form.family != "link")
+            .count();
+        format!(
+            "{}: {timed} of {} forms timed, {} listed with a reason; {} situations, {} of them failed",
+            self.gpu,
+            self.forms,
+            self.untimed.len(),
+            self.situations.len(),
+            self.situations
+                .iter()
+                .filter(|s| s.failure.is_some())
+                .count()
+        )
+    }
+
+    fn run_all(
+        &mut self,
+        folder: &Path,
+        mut queue: Vec<Form>,
+        progress: &ProgressBar,
+        save: &dyn Fn(&Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut failures: HashMap<String, usize> = HashMap::new();
+        while !queue.is_empty() {
+            let rest = queue.split_off(queue.len().min(FORMS_PER_JOB));
+            let mut batch = std::mem::replace(&mut queue, rest);
+            let (measured, failure) = run_job(folder, &batch, progress, &mut self.clock_mhz)?;
+            let done = measured.len();
+            self.timed.extend(measured);
+            save(self)?;
+            let Some(reason) = failure else {
+                continue;
+            };
+            // The form after the last result is the one that failed; those behind it are tried again.
+            let mut left = batch.split_off(done.min(batch.len() - 1));
+            let culprit = left.remove(0);
+            let function = function_of(&culprit).to_owned();
+            progress.suspend(|| eprintln!("{}: {reason}", culprit.form));
+            self.untimed.push(untimed(&culprit, reason));
+            progress.inc(1);
+            let count = failures.entry(function.clone()).or_default();
+            *count += 1;
+            left.append(&mut queue);
+            queue = left;
+            if *count >= FAILURES {
+                let (skipped, others) = queue
+                    .into_iter()
+                    .partition(|form| function_of(form) == function);
+                let skipped: Vec<Form> = skipped;
+                progress.inc(skipped.len() as u64);
+                let reason =
+                    format!("not tried: {FAILURES} forms of the function failed before it");
+                self.untimed
+                    .extend(skipped.iter().map(|form| untimed(form, reason.clone())));
+                queue = others;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list in JSON, one element a line.
+fn lines<T: Serialize>(elements: &[T]) -> Result<String> {
+    let lines = elements
+        .iter()
+        .map(serde_json::to_string)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("[\n{}\n  ]", lines.join(",\n")))
+}
+
+fn run_situation(folder: &Path, situation: &Situation) -> SituationResult {
+    let job = ChildJob::Situation(SituationJob {
+        folder: folder.to_path_buf(),
+        kernel: situation.kernel.to_owned(),
+    });
+    let (points, failure) = match child::run::<Vec<SituationPoint>>(&job, LIMIT) {
+        Ok(points) => (points, None),
+        Err(failure) => (Vec::new(), Some(failure.headline())),
+    };
+    SituationResult {
+        kernel: situation.kernel.to_owned(),
+        title: situation.title.to_owned(),
+        axis: situation.axis.to_owned(),
+        points,
+        failure,
+    }
+}
+
+/// The kernel's name up to what tells variants apart, and up to its newest operands.
+fn function_of(form: &Form) -> &str {
+    let (function, _) = form
+        .kernel
+        .split_once("_sem_scope_")
+        .unwrap_or((&form.kernel, ""));
+    function.split("__").next().unwrap_or(function)
+}
+
+fn untimed(form: &Form, reason: String) -> Untimed {
+    Untimed {
+        form: form.form.clone(),
+        family: form.family.clone(),
+        reason,
+    }
+}
+
+/// What a job measured, and why it ended early if it did.
+fn run_job(
+    folder: &Path,
+    batch: &[Form],
+    progress: &ProgressBar,
+    clocks: &mut Vec<Clocks>,
+) -> Result<(Vec<Measured>, Option<String>)> {
+    let file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    let job = ChildJob::Bench(FormsJob {
+        folder: folder.to_path_buf(),
+        forms: batch.to_vec(),
+        results: file.path().to_path_buf(),
+    });
+    let (start, done) = (progress.position(), AtomicBool::new(false));
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let text = fs::read(file.path()).unwrap_or_default();
+                let lines = text.iter().filter(|byte| **byte == b'\n').count();
+                progress.set_position(start + lines as u64);
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let outcome = child::run::<Clocks>(&job, LIMIT);
+        done.store(true, Ordering::Relaxed);
+        outcome
+    });
+    let text = fs::read_to_string(file.path())?;
+    let whole_lines = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    let measured = whole_lines
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Measured>, _>>()?;
+    progress.set_position(start + measured.len() as u64);
+    let failure = match outcome {
+        Ok(clock) => {
+            clocks.push(clock);
+            None
+        }
+        Err(failure) => Some(failure.headline()),
+    };
+    Ok((measured, failure))
+}

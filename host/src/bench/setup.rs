@@ -1,0 +1,292 @@
+//! What each form needs around it to be timed: the table of set-ups.
+//!
+//! A form is timed as a chain of equal steps. [`setup_of`] says, by the function's name and its operands,
+//! what a step is, what one step hands to the next, and who executes it.
+
+use crate::spec::{Scalar, Type, Variant};
+
+/// What makes a step of a chain wait for the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chain {
+    /// The result is the next operand.
+    Value,
+    /// The result, masked to zero, is added to the address or another operand of the next step: the slope
+    /// has these one to three integer instructions in it, which are timed by themselves.
+    Link(Link),
+    /// Nothing but program order: the slope is the interval at which one thread or warp issues it.
+    Order,
+    /// Each step waits until its operation is complete.
+    Completion,
+    /// Two CTAs of a cluster in turn: each step waits for the other's operation, then does its own.
+    Exchange,
+}
+
+/// How the operand of a linked step is made from the result of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// `address += result & zero`, 32 bits, in shared memory.
+    Shared,
+    /// `address += result & zero`, 64 bits, in global memory.
+    Global,
+    /// `value | (result & zero)`, a 32-bit register.
+    Register,
+}
+
+/// Who executes the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// Lane 0 of each warp, with a barrier and a buffer of its own.
+    Lane,
+    /// All lanes of each warp.
+    Warp,
+}
+
+/// How a form is timed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// What links the steps.
+    pub chain: Chain,
+    /// Who executes them.
+    pub actor: Actor,
+    /// Whether the kernel runs in clusters of two CTAs.
+    pub cluster: bool,
+    /// Steps in the body of the loop.
+    pub unroll: u32,
+    /// Bytes that a step moves, for copies.
+    pub bytes: u32,
+    /// Threads of the smallest block, if not a warp.
+    pub threads: u32,
+    /// What the barriers are initialised with.
+    pub barrier: Barrier,
+    /// A step, with `$CALL` for the form itself.
+    pub step: &'static str,
+    /// What else is in the step, for the reader of a table.
+    pub with: &'static str,
+}
+
+/// How the mbarrier object of each warp is initialised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// So many arrivals that no phase completes.
+    Open,
+    /// One arrival completes a phase.
+    One,
+    /// As `One`, and one phase is complete.
+    Done,
+    /// Of the layout of PTX ISA 9.4, and one phase is complete.
+    NewLayout,
+}
+
+/// Bytes that each copy of the table of forms moves; the situations vary it.
+pub const COPY_BYTES: u32 = 1024;
+
+/// Steps in the loop's body of a short operation, and of one that waits.
+const MANY: u32 = 64;
+const FEW: u32 = 4;
+
+const WAIT_STEP: &str = "arm(bar, BYTES); $CALL; wait(bar, parity); parity ^= 1;";
+const STORE_STEP: &str = "$CALL; cp_async_bulk_commit_group(); drain();";
+const EXCHANGE_STEP: &str = "arm(bar, BYTES); wait(bar, parity); parity ^= 1; $CALL;";
+const LINKED_STEP: &str = "cursor = advance(cursor, x & zero); x = opaque(fold($CALL));";
+const GLOBAL_STEP: &str = "cursor = at(cursor, x & zero); x = opaque(fold($CALL));";
+const RESULT_STEP: &str = "x = opaque(fold($CALL));";
+const CALL_STEP: &str = "$CALL;";
+
+impl Setup {
+    fn order(actor: Actor) -> Self {
+        Self {
+            chain: Chain::Order,
+            actor,
+            cluster: false,
+            unroll: MANY,
+            bytes: 0,
+            threads: 32,
+            barrier: Barrier::Open,
+            step: CALL_STEP,
+            with: "",
+        }
+    }
+
+    fn linked(link: Link, actor: Actor) -> Self {
+        Self {
+            chain: Chain::Link(link),
+            step: match link {
+                Link::Register => RESULT_STEP,
+                Link::Shared => LINKED_STEP,
+                Link::Global => GLOBAL_STEP,
+            },
+            ..Self::order(actor)
+        }
+    }
+
+    fn waits(step: &'static str, with: &'static str, bytes: u32) -> Self {
+        Self {
+            chain: Chain::Completion,
+            unroll: FEW,
+            bytes,
+            barrier: Barrier::One,
+            step,
+            with,
+            ..Self::order(Actor::Lane)
+        }
+    }
+
+    fn exchange(bytes: u32) -> Self {
+        Self {
+            chain: Chain::Exchange,
+            cluster: true,
+            ..Self::waits(
+                EXCHANGE_STEP,
+                "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
+                bytes,
+            )
+        }
+    }
+
+    fn in_cluster(self) -> Self {
+        Self {
+            cluster: true,
+            ..self
+        }
+    }
+}
+
+/// How to time a variant, or why that is not possible on one GPU.
+pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
+    use Actor::{Lane, Warp};
+    let name = variant.function.as_str();
+    let has = |arg: &str| variant.args.iter().any(|a| a.name == arg);
+    let tagged = |tag: &str| {
+        variant
+            .args
+            .iter()
+            .any(|arg| matches!(&arg.ty, Type::Tag(found) if found.name == tag))
+    };
+    let starts = |prefix: &str| name.starts_with(prefix);
+    let load = Setup::waits(
+        WAIT_STEP,
+        "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
+        COPY_BYTES,
+    );
+    let store = Setup::waits(
+        STORE_STEP,
+        "cp.async.bulk.commit_group, cp.async.bulk.wait_group",
+        COPY_BYTES,
+    );
+    Ok(match name {
+        _ if starts("multimem") => {
+            return Err(
+                "needs a multicast object over several GPUs, which the machine does not have",
+            );
+        }
+        "mapa" => return Err("no chain of it is written: its result is an address of another CTA"),
+        "enable_smem_spilling" => return Err("is a pragma for the assembler, not an instruction"),
+        "exit" | "trap" => return Err("ends the thread or the kernel, so it cannot be repeated"),
+        "setmaxnreg_inc" | "setmaxnreg_dec" => Setup {
+            step: "grow_and_shrink();",
+            with: "setmaxnreg.inc and setmaxnreg.dec in turn",
+            threads: 128,
+            unroll: 16,
+            ..Setup::order(Warp)
+        },
+        _ if starts("bfind") || starts("bmsk") || starts("prmt") || starts("sh") => Setup {
+            chain: Chain::Value,
+            step: "x = $CALL;",
+            ..Setup::order(Warp)
+        },
+        _ if starts("get_sreg") => Setup {
+            step: "x = x ^ fold($CALL);",
+            with: "an exclusive or",
+            ..Setup::order(Warp)
+        },
+        "elect_sync" | "mbarrier_pending_count" => Setup::linked(Link::Register, Warp),
+        "getctarank" => Setup::linked(Link::Shared, Warp),
+        "mbarrier_inval" => Setup {
+            step: "$CALL; mbarrier_init(as_barrier(bar), one);",
+            with: "mbarrier.init",
+            ..Setup::order(Lane)
+        },
+        // The assembler adds up announcements that follow each other at one barrier.
+        "mbarrier_expect_tx" if tagged("space_cluster") => Setup {
+            step: "$CALL; mbarrier_complete_tx(sem_relaxed, scope_cluster, space_cluster, as_barrier(peer_bar), one);",
+            with: "mbarrier.complete_tx",
+            ..Setup::order(Lane).in_cluster()
+        },
+        "mbarrier_expect_tx" => Setup {
+            step: "$CALL; mbarrier_complete_tx(sem_relaxed, scope_cta, space_shared, as_barrier(bar), one);",
+            with: "mbarrier.complete_tx",
+            ..Setup::order(Lane)
+        },
+        _ if starts("mbarrier_") && has("phase") => Setup {
+            barrier: Barrier::NewLayout,
+            ..Setup::linked(Link::Shared, Lane)
+        },
+        _ if starts("mbarrier_t") => Setup {
+            barrier: Barrier::Done,
+            ..Setup::linked(Link::Shared, Lane)
+        },
+        _ if starts("mbarrier_") && variant.result.is_some() => Setup::linked(Link::Shared, Lane),
+        _ if starts("mbarrier_") && tagged("space_cluster") => Setup::order(Lane).in_cluster(),
+        _ if starts("mbarrier_") || starts("cp_async_mbarrier") => Setup::order(Lane),
+        _ if starts("barrier_cluster_arrive") => Setup {
+            step: "$CALL; barrier_cluster_wait();",
+            with: "barrier.cluster.wait",
+            unroll: 16,
+            ..Setup::order(Warp).in_cluster()
+        },
+        _ if starts("barrier_cluster_wait") => Setup {
+            step: "barrier_cluster_arrive(); $CALL;",
+            with: "barrier.cluster.arrive",
+            unroll: 16,
+            ..Setup::order(Warp).in_cluster()
+        },
+        "cp_async_bulk_commit_group" => Setup::order(Lane),
+        _ if starts("cp_async_bulk_wait_group") || starts("cp_async_bulk_prefetch") => {
+            Setup::order(Lane)
+        }
+        "cp_async_bulk" | "cp_reduce_async_bulk" if has("bar") && from_shared(variant) => {
+            Setup::exchange(COPY_BYTES)
+        }
+        _ if starts("cp_") && has("bar") && has("cta_mask") => load.in_cluster(),
+        _ if starts("cp_") && has("bar") => load,
+        _ if starts("cp_") => store,
+        "st_async" | "red_async" => Setup::exchange(value_bytes(variant)),
+        _ if starts("ld_") || name == "ld" => Setup::linked(Link::Global, Warp),
+        _ if starts("ldmatrix") => Setup {
+            step: "cursor = advance(cursor, x & zero); $CALL; x = opaque(fold(out_var));",
+            ..Setup::linked(Link::Shared, Warp)
+        },
+        _ if starts("tensormap_replace") => Setup::order(Lane),
+        _ if starts("fence") || starts("st") || starts("prefetch") || starts("tensormap_cp") => {
+            Setup::order(Warp)
+        }
+        _ => return Err("no set-up is known for it: see host/src/bench/setup.rs"),
+    })
+}
+
+/// Whether a copy reads shared memory.
+fn from_shared(variant: &Variant) -> bool {
+    variant.args.iter().any(|arg| {
+        arg.name == "src_mem"
+            && matches!(
+                arg.ty,
+                Type::Pointer {
+                    space: crate::spec::Space::Shared,
+                    ..
+                }
+            )
+    })
+}
+
+fn value_bytes(variant: &Variant) -> u32 {
+    let value = variant.args.iter().find(|arg| arg.name == "value");
+    let (of, len) = match value.map(|arg| &arg.ty) {
+        Some(Type::Array { of, len }) => (*of, *len),
+        Some(Type::Scalar(of)) => (*of, 1),
+        _ => (Scalar::U32, 1),
+    };
+    u32::from(of.bits()) / 8 * len as u32
+}

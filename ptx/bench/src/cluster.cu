@@ -1,0 +1,70 @@
+#include "common.cuh"
+
+SITUATION(remote_arrive) {
+  init_barriers(1, 1);
+  uint32_t rank = get_sreg_cluster_ctarank();
+  uint64_t* own = barrier(0);
+  uint64_t* other = map_to(own, p - rank % (p + 1));
+  uint32_t parity = 0;
+  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, {
+    if (rank == 0) {
+      mbarrier_arrive(sem_release, scope_cluster, space_cluster, other);
+    }
+    wait(own, parity);
+    parity ^= 1;
+    if (rank == p) {
+      mbarrier_arrive(sem_release, scope_cluster, space_cluster, other);
+    }
+  });
+}
+
+SITUATION(remote_copy) {
+  init_barriers(1, 1);
+  uint32_t rank = get_sreg_cluster_ctarank();
+  uint64_t* own = barrier(0);
+  uint64_t* other = map_to(own, p - rank % (p + 1));
+  uint8_t* target = map_to(buffer(q), p - rank % (p + 1));
+  uint32_t parity = 0;
+  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, {
+    if (rank == 0) {
+      cp_async_bulk(space_cluster, space_shared, target, buffer(0), q, other);
+    }
+    arm(own, q);
+    wait(own, parity);
+    parity ^= 1;
+    if (rank == p) {
+      cp_async_bulk(space_cluster, space_shared, target, buffer(0), q, other);
+    }
+  });
+}
+
+SITUATION(remote_read) {
+  init_barriers(1, 1);
+  uint32_t rank = get_sreg_cluster_ctarank();
+  *(uint32_t*)buffer(1024 + thread() * 4) = get_sreg_clusterid_y();
+  uint8_t* target = map_to(buffer(1024 + thread() * 4), p);
+  uint32_t address = shared_address(target);
+  TIMED(cluster_sync(), rank == 0, address, { EIGHT({ address += load_cluster(address); }) });
+}
+
+SITUATION(remote_write) {
+  init_barriers(1, 1);
+  uint32_t rank = get_sreg_cluster_ctarank();
+  uint8_t* target = map_to(buffer(1024 + thread() * 4), p);
+  uint32_t address = shared_address(target);
+  TIMED(cluster_sync(), rank == 0, 0, {
+    store_cluster(address, passes);
+    store_cluster(address + 128, passes);
+    store_cluster(address + 256, passes);
+    store_cluster(address + 384, passes);
+    store_cluster(address + 512, passes);
+    store_cluster(address + 640, passes);
+    store_cluster(address + 768, passes);
+    store_cluster(address + 896, passes);
+  });
+}
+
+SITUATION(cluster_barrier) {
+  init_barriers(1, 1);
+  TIMED(cluster_sync(), true, 0, { cluster_sync(); });
+}

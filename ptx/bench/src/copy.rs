@@ -1,0 +1,176 @@
+//! Bulk and tensor copies by size, stages, dimensions, and to several CTAs.
+
+use core::arch::asm;
+
+use cuda_ptx::*;
+
+use crate::common::{arm, barrier, block_sync, buffer, cluster_sync, init_barriers, thread, wait};
+
+/// Loads stay within so many bytes of global memory, which the L2 cache holds.
+const REGION: u32 = 16 << 20;
+
+situation! {
+    /// One thread loads `p` bytes a step, with `q` loads in flight.
+    fn bulk_load(out, data, _maps, steps, passes, p, q) {
+        init_barriers(q, 1);
+        let (mut stage, mut parity, mut offset) = (0, 0, 0);
+        if thread() == 0 {
+            while stage < q {
+                arm(barrier(stage), p);
+                cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
+                offset = (offset + p) % REGION;
+                stage += 1;
+            }
+            stage = 0;
+        }
+        timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
+            wait(barrier(stage), parity);
+            arm(barrier(stage), p);
+            cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
+            offset = (offset + p) % REGION;
+            stage += 1;
+            if stage == q {
+                stage = 0;
+                parity ^= 1;
+            }
+        });
+        if thread() == 0 {
+            let mut left = q;
+            while left > 0 {
+                wait(barrier(stage), parity);
+                stage += 1;
+                if stage == q {
+                    stage = 0;
+                    parity ^= 1;
+                }
+                left -= 1;
+            }
+        }
+    }
+}
+
+situation! {
+    /// One thread stores `p` bytes and waits until they are written.
+    fn bulk_store(out, data, _maps, steps, passes, p, _q) {
+        init_barriers(1, 1);
+        let mut offset = 0;
+        timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
+            cp_async_bulk(space_global, space_shared, data.add(offset as usize), buffer(0), p);
+            cp_async_bulk_commit_group();
+            cp_async_bulk_wait_group(n32::<0>);
+            offset = (offset + p) % REGION;
+        });
+    }
+}
+
+situation! {
+    /// One thread stores `p` bytes and waits until they are read.
+    fn bulk_store_read(out, data, _maps, steps, passes, p, _q) {
+        init_barriers(1, 1);
+        let mut offset = 0;
+        timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
+            cp_async_bulk(space_global, space_shared, data.add(offset as usize), buffer(0), p);
+            cp_async_bulk_commit_group();
+            cp_async_bulk_wait_group_read(n32::<0>);
+            offset = (offset + p) % REGION;
+        });
+        cp_async_bulk_wait_group(n32::<0>);
+    }
+}
+
+situation! {
+    /// One thread adds `p` bytes of `u32` to global memory and waits.
+    fn bulk_add(out, data, _maps, steps, passes, p, _q) {
+        init_barriers(1, 1);
+        let mut offset = 0;
+        timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
+            cp_reduce_async_bulk(space_global, space_shared, op_add, data.add(offset as usize).cast::<u32>(), buffer(0).cast::<u32>(), p);
+            cp_async_bulk_commit_group();
+            cp_async_bulk_wait_group(n32::<0>);
+            offset = (offset + p) % REGION;
+        });
+    }
+}
+
+situation! {
+    /// Every CTA of a cluster of `q` gets the same `p` bytes: one of them loads for all.
+    fn load_multicast(out, data, _maps, steps, passes, p, q) {
+        init_barriers(1, 1);
+        let (bar, mask, rank) = (barrier(0), (1u32 << q) - 1, get_sreg_cluster_ctarank());
+        let (mut parity, mut offset) = (0, 0);
+        timed!(out, steps, passes, cluster_sync(), true, parity, {
+            if thread() == 0 {
+                arm(bar, p);
+                if rank == 0 {
+                    cp_async_bulk_bar_cta_mask(space_cluster, space_global, buffer(0), data.add(offset as usize), p, bar, mask as u16);
+                }
+                wait(bar, parity);
+            }
+            parity ^= 1;
+            offset = (offset + p) % REGION;
+            cluster_sync();
+        });
+    }
+}
+
+situation! {
+    /// Every CTA of a cluster of `q` gets the same `p` bytes: each loads for itself.
+    fn load_separate(out, data, _maps, steps, passes, p, _q) {
+        init_barriers(1, 1);
+        let bar = barrier(0);
+        let (mut parity, mut offset) = (0, 0);
+        timed!(out, steps, passes, cluster_sync(), true, parity, {
+            if thread() == 0 {
+                arm(bar, p);
+                cp_async_bulk_bar(space_cluster, space_global, buffer(0), data.add(offset as usize), p, bar);
+                wait(bar, parity);
+            }
+            parity ^= 1;
+            offset = (offset + p) % REGION;
+            cluster_sync();
+        });
+    }
+}
+
+/// Loads a tile of `p` bytes by tensor map `q`; the last coordinate grows.
+macro_rules! tensor_load {
+    ($name:ident, $($zero:literal)*) => {
+        situation! {
+            /// One thread loads a tile of `p` bytes by tensor map `q`.
+            fn $name(out, _data, maps, steps, passes, p, q) {
+                init_barriers(1, 1);
+                let bar = barrier(0);
+                let map = maps.add(q as usize * 128);
+                let (mut parity, mut tile) = (0, 0);
+                timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
+                    arm(bar, p);
+                    cp_async_bulk_tensor_bar(space_cluster, space_global, buffer(0), map, [$($zero,)* tile], bar);
+                    wait(bar, parity);
+                    parity ^= 1;
+                    tile = (tile + 256) % 65536;
+                });
+            }
+        }
+    };
+}
+tensor_load!(tensor_load_1d,);
+tensor_load!(tensor_load_2d, 0);
+tensor_load!(tensor_load_3d, 0 0);
+tensor_load!(tensor_load_4d, 0 0 0);
+tensor_load!(tensor_load_5d, 0 0 0 0);
+
+situation! {
+    /// Issues 16 `cp.async` of 16 bytes, which is no part of `cuda::ptx`.
+    fn cp_async(out, data, _maps, steps, passes, _p, _q) {
+        init_barriers(1, 1);
+        let to = address::as_ptr_smem(buffer(thread() % 256 * 16));
+        let from = address::as_ptr_gmem(data.add(thread() as usize * 16));
+        timed!(out, steps, passes, block_sync(), true, 0, {
+            eight!({
+                asm!("cp.async.ca.shared.global [{0}], [{1}], 16;", in(reg32) to, in(reg64) from);
+                asm!("cp.async.ca.shared.global [{0}], [{1}], 16;", in(reg32) to, in(reg64) from);
+            });
+        });
+        asm!("cp.async.wait_all;");
+    }
+}
