@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::differential::{execute, misuse};
 use crate::bench;
+use crate::differential::{execute, misuse};
 use crate::driver::isolate::{self, ChildFailure, Isolate};
 use crate::{guide, ported};
 
