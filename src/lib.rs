@@ -77,3 +77,8 @@ pub use names::*;
 pub use shared::{DynamicShared, Shared};
 pub use tags::*;
 pub use value::{bf16, bf16x2, f16, f16x2};
+
+/// The code blocks of the guide page are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/barriers.md")]
+struct BarriersPage;

@@ -28,6 +28,9 @@
 //!
 //! What an arrival wrote before, a waiter sees afterwards: `arrive` releases and `wait` acquires.
 //!
+//! `docs/barriers.md` in the repository leads from here to rings of buffers that the copy engine
+//! fills. In C++ and here:
+//!
 //! | C++ | here |
 //! |---|---|
 //! | `cuda::barrier<cuda::thread_scope_block>` | [`Barrier`], [`Barrier<Block>`](Block) |
