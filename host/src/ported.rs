@@ -32,7 +32,7 @@ pub fn build(arch: Arch, folder: &Path) -> Result<[PathBuf; 2]> {
     Ok(cubins)
 }
 
-/// Where [`build`] puts the cubins: Rust, C++.
+/// Where [`build()`] puts the cubins: Rust, C++.
 #[must_use]
 pub fn cubins(folder: &Path) -> [PathBuf; 2] {
     ["ported-rust.cubin", "ported-cpp.cubin"].map(|name| folder.join(name))

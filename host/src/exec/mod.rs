@@ -24,11 +24,11 @@
 //! # }
 //! ```
 //!
-//! The text is parsed ([`parse`]) and decoded once ([`decode`], [`op`]); what is not executed is an
-//! error then. A warp runs as vectors of 32 lanes ([`alu`], [`float`]); lanes that diverge become
+//! The text is parsed (`parse`) and decoded once (`decode`, `op`); what is not executed is an
+//! error then. A warp runs as vectors of 32 lanes (`alu`, `float`); lanes that diverge become
 //! splits, which join again where they meet. Copies are moved in pieces at times and in an order that
-//! a seed picks, as are the warps ([`machine`]). Vector clocks ([`clock`]) and shadow memory
-//! ([`memory`]) tell which accesses are ordered; [`Check`] lists what can be found wrong.
+//! a seed picks, as are the warps (`machine`). Vector clocks (`clock`) and shadow memory
+//! (`memory`) tell which accesses are ordered; [`Check`] lists what can be found wrong.
 //! `docs/cpu-executor.md` has the instructions that are covered.
 
 mod alu;
