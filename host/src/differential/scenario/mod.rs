@@ -297,8 +297,8 @@ pub fn of(form: &Form) -> Result<Scenario, String> {
         memory::scenario(form)
     } else if begins("multimem_") {
         return Err(
-            "needs a multicast address, which cuMulticastCreate makes; that call is not allowed where this was run, \
-             because it can disable GPUs that others use"
+            "needs a multicast object (cuMulticastCreate), which was not made: on a host that several users share it \
+             can disable GPUs of others"
                 .to_owned(),
         );
     } else if ["bfind", "bmsk", "prmt", "shl", "shr"]
