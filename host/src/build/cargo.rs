@@ -1,6 +1,6 @@
 //! How cargo is called for a kernel crate.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, IsTerminal};
@@ -63,7 +63,6 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&target_dir)
         .env("RUSTC", &tools.rustc)
-        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", &linker)
         .env(link::COPY, &ptx)
         .env("CARGO_ENCODED_RUSTFLAGS", rustflags(kernels).join("\x1f"))
         .env_remove("RUSTFLAGS")
@@ -75,10 +74,14 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
     if !kernels.features.is_empty() {
         command.arg("--features").arg(kernels.features.join(","));
     }
+    if kernels.unmarked {
+        command.env(link::convergence::SWITCH, "1");
+    }
     command
         .arg("--")
+        .arg(linker_argument(&linker))
         .args(header_arguments(kernels))
-        .arg(link_stamp(&linker, &ptx)?);
+        .arg(link_stamp(kernels, &linker, &ptx)?);
     if let Some(level) = kernels.opt_level {
         command.arg(format!("-Copt-level={level}"));
     }
@@ -103,7 +106,7 @@ fn ptx_path(kernels: &KernelCrate) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     (&manifest, kernels.arch, kernels.isa, &kernels.profile).hash(&mut hasher);
     (kernels.opt_level, &kernels.features).hash(&mut hasher);
-    link::convergence::is_marked().hash(&mut hasher);
+    is_marked(kernels).hash(&mut hasher);
     let folder = format!("{:016x}", hasher.finish());
     let name = manifest.parent().and_then(Path::file_name);
     let name = Path::new(name.unwrap_or(OsStr::new("kernels"))).with_added_extension("ptx");
@@ -168,9 +171,20 @@ fn header_arguments(kernels: &KernelCrate) -> Vec<String> {
     arguments
 }
 
+/// For this crate alone: cargo would build `core` again for another linker of the target.
+fn linker_argument(linker: &Path) -> OsString {
+    let mut argument = OsString::from("-Clinker=");
+    argument.push(linker);
+    argument
+}
+
+fn is_marked(kernels: &KernelCrate) -> bool {
+    !kernels.unmarked && link::convergence::is_marked()
+}
+
 /// An argument that changes with the link stage, and while its output is missing, so that cargo links
 /// again.
-fn link_stamp(linker: &Path, ptx: &Path) -> Result<String> {
+fn link_stamp(kernels: &KernelCrate, linker: &Path, ptx: &Path) -> Result<String> {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|t| t.as_nanos());
     let modified = fs::metadata(linker)
         .with_context(|| format!("cannot find the linker {}", linker.display()))?
@@ -179,7 +193,7 @@ fn link_stamp(linker: &Path, ptx: &Path) -> Result<String> {
         true => String::new(),
         false => format!("-{}", since_epoch(SystemTime::now())?),
     };
-    let marking = match link::convergence::is_marked() {
+    let marking = match is_marked(kernels) {
         true => "",
         false => "-without-convergence",
     };

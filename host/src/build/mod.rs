@@ -34,6 +34,7 @@ pub struct KernelCrate {
     opt_level: Option<char>,
     features: Vec<String>,
     linker: Option<PathBuf>,
+    unmarked: bool,
 }
 
 impl KernelCrate {
@@ -48,6 +49,7 @@ impl KernelCrate {
             opt_level: None,
             features: Vec::new(),
             linker: None,
+            unmarked: false,
         }
     }
 
@@ -86,6 +88,14 @@ impl KernelCrate {
     #[must_use]
     pub fn feature(mut self, feature: impl Into<String>) -> Self {
         self.features.push(feature.into());
+        self
+    }
+
+    /// Leaves out the marks of convergent operations: for tests that show what goes wrong then (see
+    /// [`link::convergence`](crate::link::convergence)).
+    #[must_use]
+    pub fn without_convergence(mut self) -> Self {
+        self.unmarked = true;
         self
     }
 
