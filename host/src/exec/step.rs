@@ -924,7 +924,13 @@ impl<'a> Machine<'a> {
         let from = warp.window(current).local as usize;
         let back = warp.splits[current].pc + 1;
         leave_others(warp, current, active, back);
-        let slot = new_slot(warp, *function, callee, active);
+        let slot = match slot_of_same_call(warp, current, back) {
+            Some(slot) => {
+                warp.slots[slot as usize].lanes |= active;
+                slot
+            }
+            None => new_slot(warp, *function, callee, active),
+        };
         let to = warp.slots[slot as usize].local as usize;
         for ((source, size), (target, _)) in args.iter().zip(&callee.params) {
             for byte in 0..*size as usize {
@@ -1471,6 +1477,16 @@ fn branch_table(
         leave_others(warp, current, equal, pc);
     }
     Ok(Flow::Jump(*target))
+}
+
+/// The slot of lanes that have made the call before, from the same place of the same caller, and
+/// have not come back: the lanes calling now may meet them in the callee.
+fn slot_of_same_call(warp: &Warp, current: usize, back: u32) -> Option<u32> {
+    let frames = &warp.splits[current].frames;
+    warp.splits.iter().find_map(|other| {
+        let callee = other.frames.strip_prefix(&frames[..])?.first()?;
+        (callee.back == back).then_some(callee.slot)
+    })
 }
 
 fn new_slot(warp: &mut Warp, function: u32, callee: &super::program::Function, active: u32) -> u32 {
