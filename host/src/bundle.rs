@@ -11,8 +11,8 @@ use crate::bench;
 use crate::build::{self, Arch, KernelCrate};
 use crate::demo::{self, Comparison, Images};
 use crate::differential;
-use crate::ported;
 use crate::toolchain::{self, SetupReport};
+use crate::{corpus, ported};
 
 /// The name of the bundle's program.
 const PROGRAM: &str = "run";
@@ -71,6 +71,7 @@ impl Bundle {
         };
         differential::Images::build(plan, folder)?;
         bench::images::Images::build(arch, folder)?;
+        corpus::build(arch, folder)?;
         bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
         bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
         fs::write(
@@ -118,6 +119,12 @@ impl Bundle {
     #[must_use]
     pub fn ported(&self) -> [PathBuf; 2] {
         ported::cubins(&self.folder)
+    }
+
+    /// The corpus at one optimisation level.
+    #[must_use]
+    pub fn corpus(&self, level: char) -> PathBuf {
+        corpus::image(&self.folder, level)
     }
 
     /// The kernels that must fail.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::bench;
 use crate::differential::{execute, misuse};
 use crate::driver::isolate::{self, ChildFailure, Isolate};
-use crate::{guide, ported};
+use crate::{corpus, guide, ported};
 
 /// The first argument of a child process; no command has this name.
 const ARGUMENT: &str = "isolated-job";
@@ -30,6 +30,8 @@ pub enum ChildJob {
     Bench(bench::job::FormsJob),
     /// Timing of a situation.
     Situation(bench::job::SituationJob),
+    /// The runnable kernels of the corpus.
+    Corpus(corpus::Job),
     /// A kernel that must fail.
     Fault(guide::FaultJob),
     /// Forms in both languages.
@@ -56,6 +58,7 @@ fn perform(job: ChildJob) -> Result<Value> {
         ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Bench(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Situation(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Corpus(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Fault(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Differential(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Failing(job) => serde_json::to_value(job.run()?)?,

@@ -17,6 +17,7 @@
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
 //! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |
+//! | [`corpus`] | kernels that invite the compiler to move barriers, on the GPU |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
 //! | [`demo`] | the main job: the guide's kernels built, compared, run and reported |
@@ -30,6 +31,8 @@ pub mod build;
 pub mod bundle;
 #[cfg(feature = "gpu")]
 pub mod child;
+#[cfg(feature = "gpu")]
+pub mod corpus;
 #[cfg(feature = "gpu")]
 pub mod demo;
 #[cfg(feature = "gpu")]

@@ -17,7 +17,7 @@ use crate::driver::isolate::ChildFailure;
 use crate::guide::{
     self, Case, Fault, FaultJob, Job, Language, Outcome, Pairs, PairsJob, Timing, TimingJob,
 };
-use crate::ported;
+use crate::{corpus, ported};
 
 /// Enough for a kernel that returns at once.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
@@ -84,6 +84,12 @@ impl SelfTest {
                 let job = ChildJob::Ported(ported::Job { image });
                 let launches: u32 = child::run(&job, guide::LIMIT)?;
                 Ok(format!("{launches} launches"))
+            });
+        }
+        for level in corpus::LEVELS {
+            test.check(format!("the corpus at level {level}"), || {
+                let kernels = corpus::run_in_child(&bundle.corpus(level))?;
+                Ok(format!("{kernels} kernels"))
             });
         }
         test.faults(bundle);

@@ -304,8 +304,11 @@ fn is(found: &Instruction, name: &str) -> bool {
         "%clock64" | "SR_CLOCKLO" => found.text.contains(name),
         // A call of an unknown function says what it takes and returns.
         "call" => found.opcode.starts_with(name) && found.text.contains("prototype_"),
-        // `LDG.E ` is the whole opcode.
-        _ => format!("{} ", found.opcode).starts_with(name),
+        // `LDG.E ` is the whole opcode; `STS` is not the start of `STSM`.
+        _ => match format!("{} ", found.opcode).strip_prefix(name) {
+            Some(rest) => name.ends_with(' ') || !rest.starts_with(|c: char| c.is_alphanumeric()),
+            None => false,
+        },
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use cuda_ptx_host::build::{self, Arch, KernelCrate};
-use cuda_ptx_host::inspect::{ptx, sass};
-use cuda_ptx_host::link::convergence;
+use cuda_ptx_host::inspect::sass;
 use cuda_ptx_host::toolchain;
 
 /// One build at a time: they share cargo's target folder.
@@ -30,41 +29,36 @@ fn manifest() -> PathBuf {
     toolchain::workspace_root().join("ptx/corpus/Cargo.toml")
 }
 
-/// Through the link stage: the PTX, and what ptxas makes of it. Level 0 is the debug profile.
-pub fn linked(arch: Arch, level: char) -> Result<(ptx::Module, Vec<sass::Function>)> {
-    let folder = tempfile::tempdir()?;
-    let (ptx, cubin) = (folder.path().join("ptx"), folder.path().join("cubin"));
-    let kernels = corpus(arch)
-        .linker(env!("CARGO_BIN_EXE_cuda-ptx-link"))
-        .opt_level(level)
-        .profile(if level == '0' { "dev" } else { "release" });
-    {
-        let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        std::fs::copy(kernels.ptx()?, &ptx)?;
-    }
-    build::cubin(&ptx, arch, &cubin)?;
-    let sass = sass::disassemble(&toolchain::cuda()?.nvdisasm, &cubin)?;
-    Ok((parse(&ptx)?, sass))
+/// Through the link stage: the PTX. Level 0 is the debug profile.
+pub fn linked(arch: Arch, level: char) -> Result<String> {
+    build(corpus(arch), level)
 }
 
 /// Through the link stage, which does not mark what is convergent.
-pub fn unmarked() -> Result<ptx::Module> {
-    let folder = tempfile::tempdir()?;
-    let ptx = folder.path().join("corpus.ptx");
+pub fn unmarked(arch: Arch, level: char) -> Result<String> {
+    build(corpus(arch).without_convergence(), level)
+}
+
+fn build(kernels: KernelCrate, level: char) -> Result<String> {
+    let kernels = kernels
+        .linker(env!("CARGO_BIN_EXE_cuda-ptx-link"))
+        .opt_level(level)
+        .profile(if level == '0' { "dev" } else { "release" });
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command
-        .args(["build", "--arch", "sm_90a", "--manifest-path"])
-        .arg(manifest())
-        .arg("--out")
-        .arg(&ptx)
-        .env(convergence::SWITCH, "1");
-    run(&mut command)?;
-    parse(&ptx)
+    read(&kernels.ptx()?)
+}
+
+/// What ptxas makes of PTX.
+pub fn assembled(arch: Arch, ptx: &str) -> Result<Vec<sass::Function>> {
+    let folder = tempfile::tempdir()?;
+    let (text, cubin) = (folder.path().join("ptx"), folder.path().join("cubin"));
+    std::fs::write(&text, ptx)?;
+    build::cubin(&text, arch, &cubin)?;
+    sass::disassemble(&toolchain::cuda()?.nvdisasm, &cubin)
 }
 
 /// Through rustc alone: its own passes, its own LLVM, no link stage.
-pub fn plain(arch: Arch, level: char) -> Result<ptx::Module> {
+pub fn plain(arch: Arch, level: char) -> Result<String> {
     let tools = toolchain::device()?;
     let folder = tempfile::tempdir()?;
     let ptx = folder.path().join("corpus.ptx");
@@ -102,13 +96,11 @@ pub fn plain(arch: Arch, level: char) -> Result<ptx::Module> {
         .arg(format!("-Copt-level={level}"))
         .arg(format!("--emit=asm={}", ptx.display()));
     run(&mut command)?;
-    parse(&ptx)
+    read(&ptx)
 }
 
-fn parse(ptx: &Path) -> Result<ptx::Module> {
-    let text =
-        std::fs::read_to_string(ptx).with_context(|| format!("cannot read {}", ptx.display()))?;
-    ptx::Module::parse(&text)
+fn read(ptx: &Path) -> Result<String> {
+    std::fs::read_to_string(ptx).with_context(|| format!("cannot read {}", ptx.display()))
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -84,8 +84,8 @@ pub const SM_100A: [Operation; 7] = {
 /// for it alone.
 pub fn sass_of(ptx: &str) -> Option<&'static str> {
     Some(match ptx {
-        "st.shared" => "STS ",
-        "ld.shared" => "LDS ",
+        "st.shared" => "STS",
+        "ld.shared" => "LDS",
         "st.global" => "STG",
         "ld.global" => "LDG.E ",
         "ld.acquire" => "LDG.E.STRONG",

@@ -27,7 +27,7 @@
 //! expectation is exact.
 
 pub(crate) mod check;
-mod device;
+pub(crate) mod device;
 mod expect;
 mod faults;
 mod input;

@@ -153,18 +153,21 @@ kernel! {
     }
 
     /// The source of a copy is overwritten only when it has been read.
-    // order: st.shared < fence.proxy.async < cp.async.bulk.global < cp.async.bulk.commit_group < cp.async.bulk.wait_group.read < st.shared < ld.shared
+    // order: st.shared < fence.proxy.async < bar.sync < cp.async.bulk.global? < cp.async.bulk.commit_group? < cp.async.bulk.wait_group.read? < bar.sync < st.shared < bar.sync < ld.shared
     pub fn order_bulk_source_reused(data: *mut u32, notes: *mut u32, n: u32) {
+        let thread = Thread::new(data, notes);
+        *own() = thread.get();
+        fence_proxy_async_space(space_shared);
+        bar_sync();
         if get_sreg_tid_x() == 0 {
-            let thread = Thread::new(data, notes);
-            *tile(n) = thread.get();
-            fence_proxy_async_space(space_shared);
-            cp_async_bulk(space_global, space_shared, notes, tile(0), 16);
+            cp_async_bulk(space_global, space_shared, notes, tile(0), WORDS * 4);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group_read(n32::<0>);
-            *tile(n) = n;
-            thread.set(*tile(n & 1));
         }
+        bar_sync();
+        *own() = n;
+        bar_sync();
+        thread.set(*others());
     }
 
     /// What a bulk copy brings is loaded behind the wait, and the wait repeats.
