@@ -50,7 +50,7 @@ pub fn build(arch: Arch, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where [`build`] puts the cubin of a level.
+/// Where [`build()`] puts the cubin of a level.
 #[must_use]
 pub fn image(folder: &Path, level: char) -> PathBuf {
     folder.join(format!("corpus-{level}.cubin"))
