@@ -11,7 +11,7 @@
 //! | [`link`] | the link stage: LLVM bitcode of a kernel crate → PTX |
 //! | [`build`] | a kernel crate → PTX or cubin, and its C++ twin with nvcc |
 //! | [`inspect`] | reads and compares PTX and SASS |
-//! | [`bench`] | times every form in both languages |
+//! | [`bench`](mod@bench) | times every form in both languages |
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |

@@ -19,6 +19,7 @@ enum Job {
     Scale,
     Spin,
     Poke(u64),
+    PokeMisaligned,
     Cluster,
     LastWord(u32),
     Tile,
@@ -75,6 +76,12 @@ fn perform(job: Job) -> Result<String> {
             Ok(String::new())
         }
         Job::Poke(address) => {
+            launch("poke", Launch::new(1, 1), &Arguments::new().u64(address))?;
+            Ok(String::new())
+        }
+        Job::PokeMisaligned => {
+            let word = driver.zeroed::<u64>(1)?;
+            let address = word.as_device_ptr().as_raw() + 1;
             launch("poke", Launch::new(1, 1), &Arguments::new().u64(address))?;
             Ok(String::new())
         }
@@ -146,7 +153,7 @@ fn a_kernel_that_faults_is_named_and_the_next_one_runs() {
         "CUDA_ERROR_ILLEGAL_ADDRESS"
     );
     assert_eq!(
-        driver_failure(Job::Poke(17)).0,
+        driver_failure(Job::PokeMisaligned).0,
         "CUDA_ERROR_MISALIGNED_ADDRESS"
     );
     assert_eq!(run(Job::Scale, AMPLE).unwrap(), "true true true");

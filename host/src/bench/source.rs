@@ -1,6 +1,6 @@
 //! One kernel per form, in Rust and in C++, that times a chain of it.
 //!
-//! Both languages get the same statements: what they write differently is in [`Language`], and the helpers that
+//! Both languages get the same statements: what they write differently is in `Language`, and the helpers that
 //! the statements call are in `prelude.rs` and `prelude.cuh`.
 
 use std::fmt::Write;
