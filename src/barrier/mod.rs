@@ -140,7 +140,9 @@
 //!
 //! - **More arrivals than expected.** A phase that lacks fewer arrivals than are made breaks the
 //!   barrier: the hardware ends the launch with an error, or later waits end too early or never. Of
-//!   a phase that also waits for transactions, all arrivals can have come already.
+//!   a phase that also waits for transactions, all arrivals can have come already. And the lanes of
+//!   a warp that arrive together arrive at once: 32 lanes do not complete a phase that lacks 16 and
+//!   begin the next one.
 //! - **Fewer arrivals than expected**: waiters wait for ever. A thread that leaves calls
 //!   [`arrive_and_drop`](Barrier::arrive_and_drop) first.
 //! - **Waiting too late.** A token is good for its phase and the next one; a parity likewise. When

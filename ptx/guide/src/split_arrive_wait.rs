@@ -36,7 +36,8 @@ kernel! {
         block::sync();
 
         let mut value = *data;
-        for i in 0..iteration_count {
+        let mut i = 0;
+        while i < iteration_count {
             let tile = tiles.add((i % 2 * 1024) as usize);
             *tile.add(rank as usize) = value;
 
@@ -51,6 +52,7 @@ kernel! {
             parity ^= 1;
 
             value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
+            i += 1;
         }
         *data = value;
     }

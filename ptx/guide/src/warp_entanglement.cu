@@ -18,11 +18,13 @@ extern "C" __global__ void __launch_bounds__(1024) warp_entanglement(uint32_t *c
     block::sync();
     converged[global] = tile[rank];
 
-    for (uint32_t lane = 0; lane < min(size, 32u); ++lane) {
-        if (rank % 32 == lane) {
-            tile[rank] = cuda::ptx::mbarrier_pending_count(cuda::ptx::mbarrier_arrive(&bar));
+    for (uint32_t first = 0; first < min(size, 32u); first += 4) {
+        for (uint32_t lane = first; lane < first + 4; ++lane) {
+            if (rank % 32 == lane) {
+                tile[rank] = cuda::ptx::mbarrier_pending_count(cuda::ptx::mbarrier_arrive(&bar));
+            }
+            block::sync_warp();
         }
-        block::sync_warp();
     }
     diverged[global] = tile[rank];
 }

@@ -16,7 +16,7 @@ kernel! {
     /// has made as many updates as its lanes have found counts.
     ///
     /// # Safety
-    /// `converged` and `diverged` have one element for each thread of the grid.
+    /// `converged` and `diverged` have one element for each thread of the grid, and warps are whole.
     #[launch_bounds(1024)]
     pub fn warp_entanglement(converged: *mut u32, diverged: *mut u32) {
         let bar = BAR.as_mut_ptr();
@@ -34,12 +34,16 @@ kernel! {
         block::sync();
         *converged.add(global) = *tile.add(rank as usize);
 
-        // At most 32 lanes, but the compiler must not know: it would write the loop out.
-        for lane in 0..size.min(32) {
-            if rank % 32 == lane {
-                *tile.add(rank as usize) = mbarrier_pending_count(mbarrier_arrive(bar));
+        // Four lanes a round, as nvcc would write the loop out; all at once would be too much code.
+        let mut first = 0;
+        while first < size.min(32) {
+            for lane in first..first + 4 {
+                if rank % 32 == lane {
+                    *tile.add(rank as usize) = mbarrier_pending_count(mbarrier_arrive(bar));
+                }
+                block::sync_warp();
             }
-            block::sync_warp();
+            first += 4;
         }
         *diverged.add(global) = *tile.add(rank as usize);
     }

@@ -35,7 +35,8 @@ kernel! {
         let bar: &Barrier = Barrier::from_ptr(BAR.as_mut_ptr());
 
         let mut value = *data;
-        for i in 0..iteration_count {
+        let mut i = 0;
+        while i < iteration_count {
             let tile = tiles.add((i % 2 * 1024) as usize);
             *tile.add(rank as usize) = value;
 
@@ -46,6 +47,7 @@ kernel! {
             bar.wait_parity(parity.advance());
 
             value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
+            i += 1;
         }
         *data = value;
     }
