@@ -89,7 +89,12 @@ impl<'a> Machine<'a> {
                     self.progress += 1;
                 }
             }
-            Op::MbarArrive { .. } => self.arrive(inst, warp, current, active)?,
+            Op::MbarArrive { after_copies, .. } => {
+                if *after_copies && !self.async_copies_done(warp, current, active, None) {
+                    return Ok(Flow::Wait);
+                }
+                self.arrive(inst, warp, current, active)?;
+            }
             _ => {}
         }
         Ok(Flow::Next)
@@ -239,6 +244,7 @@ impl<'a> Machine<'a> {
             drop,
             complete,
             release,
+            ..
         } = &inst.op
         else {
             return Ok(());

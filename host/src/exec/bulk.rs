@@ -62,20 +62,36 @@ impl<'a> Machine<'a> {
                 }
                 self.learn_groups(warp, active, *pending, true, *read);
             }
-            Op::CpAsyncWait { pending } => {
-                if pending.is_none() {
-                    commit(&mut warp.async_groups, active);
-                }
-                let pending = pending.unwrap_or(0);
-                if !self.groups_done(warp, active, pending, false) {
-                    warp.splits[current].wait = Wait::Async { pending };
-                    return Ok(Flow::Wait);
-                }
-                self.learn_groups(warp, active, pending, false, false);
+            Op::CpAsyncWait { pending }
+                if !self.async_copies_done(warp, current, active, *pending) =>
+            {
+                return Ok(Flow::Wait);
             }
             _ => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// Whether of the threads' groups of `cp.async` only so many are not complete, or no copy with
+    /// `None`; if not, the warp waits for it.
+    pub fn async_copies_done(
+        &mut self,
+        warp: &mut Warp,
+        current: usize,
+        active: u32,
+        pending: Option<u32>,
+    ) -> bool {
+        if pending.is_none() {
+            commit(&mut warp.async_groups, active);
+        }
+        let pending = pending.unwrap_or(0);
+        let done = self.groups_done(warp, active, pending, false);
+        if done {
+            self.learn_groups(warp, active, pending, false, false);
+        } else {
+            warp.splits[current].wait = Wait::Async { pending };
+        }
+        done
     }
 
     fn bulk_copy(

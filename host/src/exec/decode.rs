@@ -1342,6 +1342,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     drop: what == "arrive_drop",
                     complete: !no_complete,
                     release: !relaxed,
+                    after_copies: false,
                 })
             }
             "test_wait" | "try_wait" => {
@@ -1511,17 +1512,28 @@ impl<'m, 'a> Decoder<'m, 'a> {
             });
         }
         if q.take("mbarrier") {
-            ensure!(
-                q.take("arrive") && !q.take("noinc"),
-                "counted arrivals of non-bulk copies on an mbarrier are not executed"
-            );
+            ensure!(q.take("arrive"), "expected `.arrive`");
+            let counted = q.take("noinc");
             q.take("shared");
             q.take("shared::cta");
             q.take("b64");
             expect(o, 1)?;
-            // The copies may be complete before the instruction is, and then it counts an arrival up
-            // and down again.
-            return Ok(Op::CpAsyncWait { pending: None });
+            // The copies may be complete before the instruction is. Without `.noinc` it then counts an
+            // arrival up and down again.
+            if !counted {
+                return Ok(Op::CpAsyncWait { pending: None });
+            }
+            return Ok(Op::MbarArrive {
+                space: Space::Shared,
+                addr: self.addr(&o[0])?,
+                dst: None,
+                count: Src::Imm(1),
+                expect: None,
+                drop: false,
+                complete: true,
+                release: true,
+                after_copies: true,
+            });
         }
         let hint = q.take("L2::cache_hint");
         q.hints();

@@ -626,6 +626,8 @@ pub enum Op {
         drop: bool,
         complete: bool,
         release: bool,
+        /// Whether the thread's `cp.async` copies are complete first.
+        after_copies: bool,
     },
     MbarExpectTx {
         space: Space,
