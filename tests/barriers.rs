@@ -184,7 +184,11 @@ fn blocks_of_a_cluster_wait_for_arrivals_from_one_another() {
             let out = memory.uninitialised(4 * size as usize);
             let arguments = [Number(phases), Pointer(shown), Pointer(out)];
             let shape = (blocks, blocks, threads);
-            launch("cluster_exchange", shape, &arguments, &mut memory, seed);
+            let kernel = match blocks {
+                2 => "cluster_exchange_of_two",
+                _ => "cluster_exchange",
+            };
+            launch(kernel, shape, &arguments, &mut memory, seed);
             let before = (size - threads) as usize;
             assert_eq!(
                 numbers(&memory, out),
@@ -311,6 +315,7 @@ fn ring(kernel: &str, threads: u32, results: usize, of: impl Fn(usize) -> usize)
 #[test]
 fn threads_fill_and_use_a_ring() {
     ring("ring_of_threads", 64, 64, |k| (k + 63) % 64);
+    ring("ring_of_cp_async", 64, 64, |k| (k + 63) % 64);
 }
 
 #[test]

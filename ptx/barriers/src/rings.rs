@@ -1,5 +1,6 @@
 //! Rings of buffers.
 
+use cuda_ptx::awbarrier::__pipeline_memcpy_async;
 use cuda_ptx::barrier::Pipeline;
 use cuda_ptx::{cp_async_bulk_bar, get_sreg_ntid_x, get_sreg_tid_x, kernel, shared, space_global, space_shared};
 
@@ -114,5 +115,33 @@ kernel! {
             }
             *out.add(k) = sum;
         }
+    }
+
+    /// As `ring_of_threads`, but each thread copies its element with `cp.async`, which commits by
+    /// itself.
+    pub fn ring_of_cp_async(n: u32, input: *const u32, out: *mut u32) {
+        let (rank, size) = (get_sreg_tid_x() as usize, get_sreg_ntid_x());
+        let pipe = PIPE.as_mut_ptr();
+        if rank == 0 {
+            Pipeline::init(pipe, size, size);
+        }
+        sync();
+        let (mut producer, mut consumer) = (Pipeline::producer(pipe), Pipeline::consumer(pipe));
+        let left = (rank + size as usize - 1) % size as usize;
+        let mut sum = 0;
+        let mut filled = 0;
+        for used in 0..n {
+            while filled < n && filled < used + 2 {
+                let slot = producer.acquire();
+                let element = slot.buffer(tiles()).cast::<u32>().add(rank);
+                __pipeline_memcpy_async(element, input.add(filled as usize * LEN + rank), 4);
+                slot.commit_cp_async();
+                filled += 1;
+            }
+            let slot = consumer.wait();
+            sum = 3 * sum + (*slot.buffer(tiles()))[left];
+            slot.release();
+        }
+        *out.add(rank) = sum;
     }
 }
