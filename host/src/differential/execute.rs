@@ -6,15 +6,13 @@ use anyhow::{Context, Result, bail};
 use cust::memory::DevicePointer;
 use serde::{Deserialize, Serialize};
 
+use super::agreement::{self, Found};
 use super::golden::Digest;
 use super::images::{Entry, Images, Side};
-use super::scenario::{self, Case, POISON, Tensor, Word};
+use super::scenario::{self, Case, Tensor, Word};
 use crate::driver::{
     Arguments, Driver, Function, Module, OutOfBounds, TensorMap, TensorMapBuilder,
 };
-
-/// Words behind the end of the output that no kernel may write.
-const GUARD: usize = 16;
 
 /// Launches of some forms, for a child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -135,12 +133,7 @@ impl Job {
                 let results = launch(driver, &functions, case)
                     .with_context(|| format!("seed {seed}, {}", case.what))?;
                 finding.runs += 2;
-                digest.add(
-                    &results.expected,
-                    &results.found[0].output,
-                    &results.found[0].memory,
-                    case,
-                );
+                digest.add(case, &results.expected, &results.found[0]);
                 let mut note = |what: Result<(), String>| {
                     if let Err(difference) = &what {
                         let difference = format!("seed {seed}, {}: {difference}", case.what);
@@ -148,9 +141,13 @@ impl Job {
                     }
                     what.is_ok()
                 };
-                finding.rust_vs_cpp &= note(compare_languages(&results, case));
+                finding.rust_vs_cpp &= note(agreement::of_languages(
+                    &results.expected,
+                    [&results.found[0], &results.found[1]],
+                    case,
+                ));
                 for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
-                    let agrees = compare_with_isa(&results.expected, found, case);
+                    let agrees = agreement::with_isa(&results.expected, found, case);
                     finding.vs_isa &=
                         note(agrees.map_err(|difference| format!("{language}: {difference}")));
                 }
@@ -187,12 +184,6 @@ impl FailingJob {
     }
 }
 
-/// What one launch gave.
-struct Found {
-    output: Vec<u64>,
-    memory: Vec<u8>,
-}
-
 /// What the launches of one case gave, and the words that were expected.
 struct Results {
     found: Vec<Found>,
@@ -201,13 +192,12 @@ struct Results {
 
 /// Both languages work on the same buffers one after the other, so that addresses are the same.
 fn launch(driver: &Driver, functions: &[Function], case: &Case) -> Result<Results> {
-    let output_len = case.expected.output.len() + GUARD;
     let input = driver.upload(if case.input.is_empty() {
         &[0]
     } else {
         &case.input[..]
     })?;
-    let mut output = driver.upload(&vec![POISON; output_len])?;
+    let mut output = driver.upload(&case.blank_output())?;
     let mut memory = driver.upload(if case.memory.is_empty() {
         &[0]
     } else {
@@ -232,7 +222,7 @@ fn launch(driver: &Driver, functions: &[Function], case: &Case) -> Result<Result
     }
     let mut found = Vec::new();
     for function in functions {
-        driver.copy_to_device(&vec![POISON; output_len], &mut output)?;
+        driver.copy_to_device(&case.blank_output(), &mut output)?;
         if !case.memory.is_empty() {
             driver.copy_to_device(&case.memory, &mut memory)?;
         }
@@ -269,158 +259,10 @@ fn map_words(map: &TensorMap) -> [u64; 16] {
     unsafe { std::mem::transmute_copy(map) }
 }
 
-fn compare_languages(results: &Results, case: &Case) -> Result<(), String> {
-    let [rust, cpp] = &results.found[..] else {
-        return Ok(());
-    };
-    for (at, (rust, cpp)) in rust.output.iter().zip(&cpp.output).enumerate() {
-        let reproducible = results
-            .expected
-            .get(at)
-            .map_or(u64::MAX, |word| word.reproducible());
-        if rust & reproducible != cpp & reproducible {
-            return Err(format!(
-                "word {at} of the output: Rust {rust:#x}, C++ {cpp:#x}"
-            ));
-        }
-    }
-    if case.expected.memory.is_empty() {
-        return Ok(());
-    }
-    match rust
-        .memory
-        .iter()
-        .zip(&cpp.memory)
-        .position(|(rust, cpp)| rust != cpp)
-    {
-        None => Ok(()),
-        Some(at) => Err(format!(
-            "byte {at} of global memory: Rust {:#x}, C++ {:#x}",
-            rust.memory[at], cpp.memory[at]
-        )),
-    }
-}
-
-fn compare_with_isa(expected: &[Word], found: &Found, case: &Case) -> Result<(), String> {
-    let (words, guard) = found.output.split_at(expected.len());
-    let wrong = expected
-        .iter()
-        .zip(words)
-        .position(|(expected, found)| !expected.fits(*found));
-    if let Some(at) = wrong {
-        return Err(format!(
-            "word {at} of the output: expected {}, found {:#x}",
-            describe(expected[at]),
-            words[at]
-        ));
-    }
-    if let Some(at) = guard.iter().position(|word| *word != POISON) {
-        return Err(format!(
-            "word {} of the output: expected nothing to be written behind the end, found {:#x}",
-            expected.len() + at,
-            guard[at]
-        ));
-    }
-    if let Some(relation) = &case.expected.relation {
-        relation(words)?;
-    }
-    let memory = &case.expected.memory;
-    match memory
-        .iter()
-        .zip(&found.memory)
-        .position(|(expected, found)| expected != found)
-    {
-        None => Ok(()),
-        Some(at) => Err(format!(
-            "byte {at} of global memory: expected {:#x}, found {:#x}",
-            memory[at], found.memory[at]
-        )),
-    }
-}
-
-fn describe(word: Word) -> String {
-    match word {
-        Word::Is(word) => format!("{word:#x}"),
-        Word::Masked(word, mask) => format!("{word:#x} in the bits {mask:#x}"),
-        Word::Within(low, high) => format!("{low} to {high}"),
-        Word::Opaque(_) | Word::Free => "anything".to_owned(),
-    }
-}
-
 /// Fails unless the form is one that can be run.
 pub fn check_runnable(images: &Images, form: usize) -> Result<()> {
     if let Some(reason) = &images.entries[form].reason {
         bail!("{} cannot be run: {reason}", images.entries[form].form);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::Launch;
-
-    fn found(output: &[u64]) -> Found {
-        Found {
-            output: [output, &[POISON; GUARD]].concat(),
-            memory: Vec::new(),
-        }
-    }
-
-    fn case() -> Case {
-        let images = crate::differential::form::Form {
-            kernel: String::new(),
-            function: "exit".to_owned(),
-            instruction: "exit".to_owned(),
-            tags: Vec::new(),
-            operands: Vec::new(),
-            outputs: 0,
-            result: None,
-        };
-        let scenario = scenario::of(&images).unwrap_or_else(|reason| panic!("{reason}"));
-        let case = (scenario.cases)(1).remove(0);
-        assert_eq!(case.launch, Launch::new(1, 256));
-        case
-    }
-
-    #[test]
-    fn the_first_difference_is_named() {
-        let expected = [
-            Word::Is(1),
-            Word::Masked(0xff, 0xf0),
-            Word::Opaque(u64::MAX),
-        ];
-        let agrees = |words: &[u64]| compare_with_isa(&expected, &found(words), &case());
-        assert_eq!(agrees(&[1, 0xf3, 9]), Ok(()));
-        assert_eq!(
-            agrees(&[2, 0xf3, 9]),
-            Err("word 0 of the output: expected 0x1, found 0x2".to_owned())
-        );
-        assert!(
-            agrees(&[1, 0x13, 9])
-                .unwrap_err()
-                .contains("in the bits 0xf0")
-        );
-    }
-
-    #[test]
-    fn what_the_isa_leaves_open_must_still_be_the_same() {
-        let results = |words: [u64; 2]| Results {
-            found: words.map(|word| found(&[word])).into(),
-            expected: vec![Word::Opaque(0xff)],
-        };
-        assert!(compare_languages(&results([5, 0x105]), &case()).is_ok());
-        assert!(compare_languages(&results([5, 6]), &case()).is_err());
-    }
-
-    #[test]
-    fn a_word_behind_the_end_is_found() {
-        let mut found = found(&[1]);
-        found.output[3] = 0;
-        assert!(
-            compare_with_isa(&[Word::Is(1)], &found, &case())
-                .unwrap_err()
-                .contains("behind the end")
-        );
-    }
 }

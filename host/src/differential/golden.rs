@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::agreement::Found;
 use super::images::Images;
 use super::scenario::{self, Case, Word};
 use crate::guide::random::hash;
@@ -25,7 +26,8 @@ pub struct Digest {
 }
 
 impl Digest {
-    pub(super) fn new(seed: u64) -> Self {
+    /// Of no launches yet.
+    pub fn new(seed: u64) -> Self {
         Self {
             seed,
             hash: format!("{:016x}", hash(seed, 0)),
@@ -33,11 +35,11 @@ impl Digest {
         }
     }
 
-    /// Adds a launch: the words of `output` that `expected` decides, and the memory that the case decides.
-    pub(super) fn add(&mut self, expected: &[Word], output: &[u64], memory: &[u8], case: &Case) {
+    /// Adds a launch: the words of output that `expected` decides, and the memory that the case decides.
+    pub fn add(&mut self, case: &Case, expected: &[Word], found: &Found) {
         let decided = expected
             .iter()
-            .zip(output)
+            .zip(&found.output)
             .filter_map(|(word, found)| match word {
                 Word::Is(_) => Some(*found),
                 Word::Masked(_, mask) => Some(found & mask),
@@ -55,7 +57,7 @@ impl Digest {
                 .map(|word| format!("{word:x}"))
                 .collect();
         }
-        let memory = &memory[..case.expected.memory.len()];
+        let memory = &found.memory[..case.expected.memory.len()];
         let bytes = memory.chunks(8).map(|bytes| {
             bytes
                 .iter()
@@ -74,8 +76,11 @@ impl Digest {
                 Word::Is(word) | Word::Masked(word, _) => *word,
                 _ => 0,
             };
-            let output = Vec::from_iter(case.expected.output.iter().map(word));
-            digest.add(&case.expected.output, &output, &case.expected.memory, case);
+            let found = Found {
+                output: case.expected.output.iter().map(word).collect(),
+                memory: case.expected.memory.clone(),
+            };
+            digest.add(case, &case.expected.output, &found);
         }
         digest
     }

@@ -248,8 +248,22 @@ fn prelude(file: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A crate of kernels that depends on the device crate in `root`.
-fn build_rust(source: &str, root: &Path, folder: &Path, plan: Plan, out: &Path) -> Result<()> {
+/// The forms, and where the PTX of their kernels in Rust lies: for what executes it without a GPU.
+///
+/// # Errors
+///
+/// A tool is missing, something does not build, or a form has no mirror in the spec.
+pub fn ptx(plan: Plan) -> Result<(Vec<Entry>, PathBuf)> {
+    let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
+    let spec = spec::load()?;
+    let sources = Sources::new(&Matching::new(&headers, &spec)?, plan.arch)?;
+    let folder = toolchain::target_dir().join("differential/rust");
+    let ptx = rust_ptx(&sources.rust, &toolchain::workspace_root(), &folder, plan)?;
+    Ok((sources.entries, ptx))
+}
+
+/// The PTX of a crate of kernels that depends on the device crate in `root`.
+fn rust_ptx(source: &str, root: &Path, folder: &Path, plan: Plan) -> Result<PathBuf> {
     // Crates of one name would share a file in the target folder.
     let name = folder.file_name().unwrap_or_default().display();
     let manifest = format!(
@@ -263,7 +277,11 @@ fn build_rust(source: &str, root: &Path, folder: &Path, plan: Plan, out: &Path) 
     if let Some(linker) = plan.linker {
         kernels = kernels.linker(linker);
     }
-    build::cubin(&kernels.ptx()?, plan.arch, out)
+    kernels.ptx()
+}
+
+fn build_rust(source: &str, root: &Path, folder: &Path, plan: Plan, out: &Path) -> Result<()> {
+    build::cubin(&rust_ptx(source, root, folder, plan)?, plan.arch, out)
 }
 
 /// A file that keeps its time of change also keeps cargo from building again.

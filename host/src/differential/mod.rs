@@ -6,13 +6,20 @@
 //! | how it is run, and what must come out | [`scenario`] |
 //! | its kernels in both languages | [`kernels`] |
 //! | all of them, built | [`images`] |
-//! | launches and comparison, in a child process | [`execute`] |
+//! | launches, in a child process | [`execute`] |
+//! | what they gave against what they must give | [`agreement`] |
 //! | all forms, in batches | [`run`](mod@run) |
 //! | misuse on purpose | [`misuse`] |
 //! | specs with one wrong line, which must be noticed | [`mutants`] |
 //! | recorded outputs, for machines without a GPU | [`golden`] |
 //! | the result | [`report`] |
+//!
+//! Other executors of PTX than a GPU run the same: [`images::ptx`] gives the forms and their kernels. A kernel takes
+//! the input, the output, global memory and, where [`Scenario::takes_map`](scenario::Scenario::takes_map), a tensor
+//! map; a [`Case`](scenario::Case) of [`scenario::of`] holds what is in them and the shape of the launch.
+//! [`agreement::with_isa`] checks what came out, and a [`golden::Digest`] of it is to be the one that a GPU left.
 
+pub mod agreement;
 pub mod execute;
 pub mod form;
 pub mod golden;

@@ -30,6 +30,9 @@ pub use reduce::Element;
 /// What an output holds before the launch.
 pub const POISON: u64 = 0xdead_beef_a5a5_5a5a;
 
+/// Words behind the end of the output that no kernel may write.
+const GUARD: usize = 16;
+
 /// How a form is run.
 pub struct Scenario {
     /// The statements of its kernels.
@@ -101,6 +104,11 @@ impl Case {
                 map: None,
             },
         }
+    }
+
+    /// The output before the launch, with room behind its end that must stay as it is.
+    pub fn blank_output(&self) -> Vec<u64> {
+        vec![POISON; self.expected.output.len() + GUARD]
     }
 
     /// Global memory that must be unchanged afterwards.
