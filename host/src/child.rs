@@ -1,5 +1,6 @@
 //! What a host program does in its child processes: every job that launches kernels.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::bench;
 use crate::differential::{execute, misuse};
 use crate::driver::isolate::{self, ChildFailure, Isolate};
+use crate::driver::sanitizer::{SLOWDOWN, Sanitizer, Tool};
 use crate::{corpus, guide, ported};
 
 /// The first argument of a child process; no command has this name.
@@ -66,10 +68,34 @@ fn perform(job: ChildJob) -> Result<Value> {
     })
 }
 
-/// Runs a job in a child process, for at most `limit`.
+/// What looks at child processes, if anything does.
+static SANITIZER: OnceLock<Sanitizer> = OnceLock::new();
+
+/// Has compute-sanitizer look at all child processes from now on.
 ///
 /// # Errors
-/// If the job fails, hangs or ends its process; whatever happens, later jobs are not concerned.
+/// If it is not installed.
+pub fn sanitize(tool: Tool) -> Result<()> {
+    let sanitizer = Sanitizer::find(tool)?;
+    SANITIZER.get_or_init(|| sanitizer);
+    Ok(())
+}
+
+/// What looks at child processes. A caller leaves out jobs that break rules on purpose, and timing.
+#[must_use]
+pub fn sanitizer() -> Option<&'static Sanitizer> {
+    SANITIZER.get()
+}
+
+/// Runs a job in a child process, for at most `limit`, which is longer under a sanitizer.
+///
+/// # Errors
+/// If the job fails, hangs or ends its process, or the sanitizer finds something; whatever happens, later jobs are
+/// not concerned.
 pub fn run<R: DeserializeOwned>(job: &ChildJob, limit: Duration) -> Result<R, ChildFailure> {
-    Isolate::new([ARGUMENT]).run(job, limit)
+    let isolate = Isolate::new([ARGUMENT]);
+    match sanitizer() {
+        None => isolate.run(job, limit),
+        Some(sanitizer) => isolate.under(sanitizer).run(job, limit * SLOWDOWN),
+    }
 }

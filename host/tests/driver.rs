@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use cuda_ptx_host::driver::isolate::{self, ChildFailure, Isolate};
+use cuda_ptx_host::driver::sanitizer::{Sanitizer, Tool};
 use cuda_ptx_host::driver::*;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +59,7 @@ fn perform(job: Job) -> Result<String> {
         Job::Fail => bail!("out of luck"),
         Job::Panic => panic!("out of order"),
         Job::Hang => loop {
-            eprintln!("about to hang");
+            eprintln!("process {} is about to hang", std::process::id());
             std::thread::sleep(AMPLE);
         },
         Job::Abort => std::process::abort(),
@@ -276,6 +277,46 @@ fn a_signal_a_panic_and_an_exit_are_told_apart() {
         panic!("a panic exits with 101");
     };
     assert!(output.contains("out of order"), "{output}");
+}
+
+fn under_a_sanitizer() -> Isolate {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_sanitizer.sh");
+    child().under(&Sanitizer::at(program, Tool::Memcheck))
+}
+
+#[test]
+fn what_a_sanitizer_finds_is_a_failure_of_a_job_that_is_done() {
+    let quiet = under_a_sanitizer();
+    assert_eq!(quiet.run(&Job::Add(2, 3), AMPLE), Ok("5".to_owned()));
+    let loud = under_a_sanitizer().env("FAKE_SANITIZER_FINDS", "1");
+    let failure = loud.run::<_, String>(&Job::Add(2, 3), AMPLE).unwrap_err();
+    assert!(
+        matches!(&failure, ChildFailure::Sanitizer { output } if output.contains("Invalid")),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_child_that_hangs_under_a_sanitizer_is_killed_with_it() {
+    let failure = under_a_sanitizer()
+        .run::<_, String>(&Job::Hang, Duration::from_secs(1))
+        .unwrap_err();
+    assert!(matches!(failure, ChildFailure::Hung { .. }), "{failure}");
+    let process = failure.output().split_once("process ").unwrap().1;
+    let process = process.split(' ').next().unwrap();
+    // Nobody may be there to wait for it: then it stays as a zombie.
+    let lives = || {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z"))
+    };
+    let start = Instant::now();
+    while lives() {
+        assert!(
+            start.elapsed() < AMPLE,
+            "process {process} goes on: {failure}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

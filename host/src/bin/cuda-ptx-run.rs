@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use cuda_ptx_host::bundle::Bundle;
 use cuda_ptx_host::demo::{CpuRun, GpuRun, Report};
 use cuda_ptx_host::differential::{self, Options};
+use cuda_ptx_host::driver::sanitizer::Tool;
 use cuda_ptx_host::selftest::SelfTest;
 use cuda_ptx_host::{bench, child, guide};
 
@@ -16,6 +17,9 @@ use cuda_ptx_host::{bench, child, guide};
 #[derive(Parser)]
 #[command(name = "run")]
 struct Cli {
+    /// Has compute-sanitizer look at everything that `differential` or `test` launches, but for misuse on purpose.
+    #[arg(long, global = true, value_name = "TOOL")]
+    sanitizer: Option<Tool>,
     #[command(subcommand)]
     command: Command,
 }
@@ -66,7 +70,20 @@ enum Command {
 
 fn main() -> ExitCode {
     child::serve_if_child();
-    let result = match Cli::parse().command {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    if let Some(tool) = cli.sanitizer {
+        child::sanitize(tool)?;
+    }
+    match cli.command {
         Command::Demo { input, json } => demo(input.as_deref(), json.as_deref()),
         Command::Differential {
             form,
@@ -76,13 +93,6 @@ fn main() -> ExitCode {
         } => differential(&Options { form, seed }, json.as_deref(), golden.as_deref()),
         Command::Bench { filter, json } => run_bench(filter.as_deref(), json.as_deref()),
         Command::Test { json } => test(json.as_deref()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -10,9 +10,9 @@ use super::images::Images;
 use super::misuse::Outcome;
 use super::mutants::Mutant;
 
-/// What became of every form.
+/// Where a report is from.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct Provenance {
     /// The GPU.
     pub device: String,
     /// The CUDA version of its driver.
@@ -21,6 +21,17 @@ pub struct Report {
     pub date: String,
     /// The release of CCCL that lists the forms.
     pub cccl: String,
+    /// The tool of compute-sanitizer that looked at it; misuse and mutants were left out then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sanitizer: Option<String>,
+}
+
+/// What became of every form.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where it is from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// The sum of it.
     pub totals: Totals,
     /// Every form.
@@ -94,10 +105,8 @@ impl MutantLine {
 }
 
 impl Report {
-    #[allow(clippy::too_many_arguments, reason = "each is one field of the report")]
     pub(super) fn new(
-        device: String,
-        driver: String,
+        provenance: Provenance,
         images: &Images,
         whole: bool,
         seeds: &[u64],
@@ -136,10 +145,7 @@ impl Report {
         mutants.sort_by_key(|mutant| mutant.name);
         let agree = findings.values().filter(|finding| finding.holds()).count();
         Self {
-            device,
-            driver,
-            date: today(),
-            cccl: images.cccl.clone(),
+            provenance,
             totals: Totals {
                 forms: forms.len(),
                 run: findings.len(),

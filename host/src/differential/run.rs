@@ -14,7 +14,7 @@ use super::golden::Golden;
 use super::images::Images;
 use super::misuse::{self, Misuse};
 use super::mutants::MUTANTS;
-use super::report::{MutantLine, Report, today};
+use super::report::{MutantLine, Provenance, Report, today};
 use super::scenario;
 use crate::child::{self, ChildJob};
 use crate::driver::Driver;
@@ -54,7 +54,12 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
     let driver = Driver::open()?;
     let (device, cuda) = (driver.gpu_name()?, driver.cuda_version().to_string());
     drop(driver);
-    let seeds = options.seed.map_or(SEEDS.to_vec(), |seed| vec![seed]);
+    let sanitizer = child::sanitizer().map(|sanitizer| sanitizer.tool().to_string());
+    let seeds = match options.seed {
+        Some(seed) => vec![seed],
+        None if sanitizer.is_some() => vec![SEEDS[0]],
+        None => SEEDS.to_vec(),
+    };
     let forms = match &options.form {
         None => runnable(&images),
         Some(name) => {
@@ -70,7 +75,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
     };
     let findings = run_forms(folder, &images, &forms, &seeds);
     let whole = options.form.is_none();
-    let (misuse, mutants) = if whole {
+    let (misuse, mutants) = if whole && sanitizer.is_none() {
         (run_misuse(folder), run_mutants(folder, &images))
     } else {
         (Vec::new(), Vec::new())
@@ -88,8 +93,15 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
             })
             .collect(),
     };
+    let provenance = Provenance {
+        device,
+        driver: cuda,
+        date: today(),
+        cccl: images.cccl.clone(),
+        sanitizer,
+    };
     let report = Report::new(
-        device, cuda, &images, whole, &seeds, &findings, misuse, mutants,
+        provenance, &images, whole, &seeds, &findings, misuse, mutants,
     );
     Ok((report, golden))
 }

@@ -34,6 +34,7 @@ use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::sanitizer::{self, Sanitizer};
 use super::{DriverError, driver_error};
 
 /// Names the file descriptor on which the child writes its answer.
@@ -64,6 +65,7 @@ enum Answer<R> {
 pub struct Isolate {
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
+    sanitizer: Option<Sanitizer>,
 }
 
 impl Isolate {
@@ -72,7 +74,14 @@ impl Isolate {
         Isolate {
             arguments: arguments.into_iter().map(Into::into).collect(),
             variables: Vec::new(),
+            sanitizer: None,
         }
+    }
+
+    /// With compute-sanitizer looking at the child; what it finds is a failure.
+    pub fn under(mut self, sanitizer: &Sanitizer) -> Isolate {
+        self.sanitizer = Some(sanitizer.clone());
+        self
     }
 
     /// With an environment variable set in the child.
@@ -119,9 +128,14 @@ impl Isolate {
         let (answer_reader, answer_writer) = io::pipe()?;
         let (output_reader, output_writer) = io::pipe()?;
         let answer_fd = answer_writer.as_raw_fd();
-        let mut command = Command::new(std::env::current_exe()?);
+        let program = std::env::current_exe()?;
+        let mut command = match &self.sanitizer {
+            None => Command::new(program),
+            Some(sanitizer) => sanitizer.command(&program),
+        };
         command
             .args(&self.arguments)
+            .process_group(0)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env(ANSWER_FD, answer_fd.to_string())
             .stdin(job_reader)
@@ -221,14 +235,20 @@ fn end(mut child: Child, kill_now: bool) -> Option<ExitStatus> {
         wait(&mut child, GRACE)
     };
     let status = ended.or_else(|| {
-        // An error means that it has just ended.
-        let _ = child.kill();
+        kill(&child);
         wait(&mut child, GRACE)
     });
     if status.is_none() {
         thread::spawn(move || child.wait());
     }
     status
+}
+
+/// Kills the child and what it started: under a sanitizer, the program is not its direct child.
+fn kill(child: &Child) {
+    // SAFETY: a system call on integers. The child leads its group, and has not been waited for.
+    // An error means that it has just ended.
+    unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
 }
 
 /// Waits for the child's end, but no longer than `limit`.
@@ -250,6 +270,9 @@ fn interpret<R: DeserializeOwned>(
     output: String,
 ) -> Result<R, ChildFailure> {
     match serde_json::from_slice(answer) {
+        Ok(Answer::Value(_)) if status.and_then(|it| it.code()) == Some(sanitizer::FOUND) => {
+            Err(ChildFailure::Sanitizer { output })
+        }
         Ok(Answer::Value(value)) => {
             if !output.is_empty() {
                 eprintln!("{}", output.trim_end());
@@ -359,6 +382,11 @@ pub enum ChildFailure {
         /// The end of the child's output.
         output: String,
     },
+    /// The job was done, and compute-sanitizer found something.
+    Sanitizer {
+        /// The end of what it reported.
+        output: String,
+    },
     /// A signal ended the child.
     Killed {
         /// The signal's number.
@@ -401,6 +429,7 @@ impl ChildFailure {
             ChildFailure::Driver { message, .. } | ChildFailure::Failed { message, .. } => {
                 message.clone()
             }
+            ChildFailure::Sanitizer { .. } => "compute-sanitizer found something".to_owned(),
             ChildFailure::Killed { signal, .. } => {
                 format!("{} ended the child process", signal_name(*signal))
             }
@@ -420,6 +449,7 @@ impl ChildFailure {
             ChildFailure::Hung { output, .. }
             | ChildFailure::Driver { output, .. }
             | ChildFailure::Failed { output, .. }
+            | ChildFailure::Sanitizer { output }
             | ChildFailure::Killed { output, .. }
             | ChildFailure::Exited { output, .. }
             | ChildFailure::BadAnswer { output, .. } => output,

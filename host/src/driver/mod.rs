@@ -39,6 +39,7 @@ pub mod isolate;
 mod launch;
 mod memory;
 mod module;
+pub mod sanitizer;
 mod tensor_map;
 
 use std::fmt;
