@@ -17,6 +17,7 @@
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
 //! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |
+//! | [`barriers`] | the typed barriers beyond the guide: launches and expected results |
 //! | [`corpus`] | kernels that invite the compiler to move barriers, on the GPU |
 //! | [`driver`] | the CUDA driver: context, module, launch, error names, watchdog |
 //! | [`child`] | what runs in child processes: every job that launches kernels |
@@ -24,6 +25,8 @@
 //! | [`bundle`] | a folder that runs on a GPU machine without compilers |
 //! | [`selftest`] | what a bundle checks there |
 
+#[cfg(feature = "gpu")]
+pub mod barriers;
 #[cfg(feature = "gpu")]
 pub mod bench;
 pub mod build;

@@ -17,7 +17,7 @@ use crate::driver::isolate::ChildFailure;
 use crate::guide::{
     self, Case, Fault, FaultJob, Job, Language, Outcome, Pairs, PairsJob, Timing, TimingJob,
 };
-use crate::{corpus, ported};
+use crate::{barriers, corpus, ported};
 
 /// Enough for a kernel that returns at once.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
@@ -90,6 +90,13 @@ impl SelfTest {
                 Ok(format!("{launches} launches"))
             });
         }
+        test.check("typed barriers beyond the guide", || {
+            let job = ChildJob::Barriers(barriers::Job {
+                image: bundle.barriers(),
+            });
+            let launches: u32 = child::run(&job, guide::LIMIT)?;
+            Ok(format!("{launches} launches"))
+        });
         for level in corpus::LEVELS {
             test.check(format!("the corpus at level {level}"), || {
                 let kernels = corpus::run_in_child(&bundle.corpus(level))?;

@@ -30,12 +30,13 @@ pub(crate) struct LaunchConfig {
     pub attribute_count: c_uint,
 }
 
-/// `CUlaunchAttribute` with a `clusterDim` as its value; the C union is 64 bytes, aligned to 8.
+/// `CUlaunchAttribute` whose value is a `clusterDim`, or a flag in its first word; the C union is 64
+/// bytes, aligned to 8.
 #[repr(C, align(8))]
 pub(crate) struct LaunchAttribute {
     pub id: c_uint,
     pub padding: c_uint,
-    pub dim: [c_uint; 3],
+    pub value: [c_uint; 3],
     pub unused: [c_uint; 13],
 }
 

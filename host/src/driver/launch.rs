@@ -11,6 +11,8 @@ use super::error::code;
 use super::module::{Function, MAX_DYNAMIC_SHARED_SIZE_BYTES, NON_PORTABLE_CLUSTER_SIZE_ALLOWED};
 use super::{DriverError, TensorMap};
 
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
+const COOPERATIVE: u32 = 2;
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 const CLUSTER_DIMENSION: u32 = 4;
 
@@ -28,6 +30,8 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// Blocks of a cluster in x, y, z; `None` leaves it to the kernel's own cluster dimensions.
     pub cluster: Option<[u32; 3]>,
+    /// Whether all blocks must run at the same time, because they wait for one another.
+    pub cooperative: bool,
 }
 
 impl Launch {
@@ -39,6 +43,7 @@ impl Launch {
             block: [block.x, block.y, block.z],
             shared_bytes: 0,
             cluster: None,
+            cooperative: false,
         }
     }
 
@@ -52,6 +57,26 @@ impl Launch {
     pub fn cluster(mut self, blocks: [u32; 3]) -> Launch {
         self.cluster = Some(blocks);
         self
+    }
+
+    /// With all blocks running at the same time; a grid that does not fit is refused.
+    pub fn cooperative(mut self) -> Launch {
+        self.cooperative = true;
+        self
+    }
+
+    fn attributes(&self) -> Vec<LaunchAttribute> {
+        let attribute = |id, value| LaunchAttribute {
+            id,
+            padding: 0,
+            value,
+            unused: [0; 13],
+        };
+        let cluster = self
+            .cluster
+            .map(|blocks| attribute(CLUSTER_DIMENSION, blocks));
+        let cooperative = self.cooperative.then(|| attribute(COOPERATIVE, [1, 0, 0]));
+        cluster.into_iter().chain(cooperative).collect()
     }
 }
 
@@ -155,12 +180,7 @@ impl Function<'_> {
     pub unsafe fn launch(&self, launch: &Launch, arguments: &Arguments) -> Result<(), DriverError> {
         self.check_arguments(arguments)?;
         self.allow_shared(launch.shared_bytes)?;
-        let cluster = launch.cluster.map(|dim| LaunchAttribute {
-            id: CLUSTER_DIMENSION,
-            padding: 0,
-            dim,
-            unused: [0; 13],
-        });
+        let attributes = launch.attributes();
         if launch
             .cluster
             .is_some_and(|dim| dim.iter().product::<u32>() > PORTABLE_CLUSTER_BLOCKS)
@@ -172,8 +192,8 @@ impl Function<'_> {
             block: launch.block,
             shared_bytes: launch.shared_bytes,
             stream: self.driver.stream_handle(),
-            attributes: cluster.as_ref().map_or(std::ptr::null(), |cluster| cluster),
-            attribute_count: cluster.is_some().into(),
+            attributes: attributes.as_ptr(),
+            attribute_count: attributes.len() as u32,
         };
         let pointers = arguments.pointers();
         call!(
@@ -256,15 +276,19 @@ impl std::fmt::Display for Launch {
             block,
             shared_bytes,
             cluster,
+            cooperative,
         } = self;
         write!(
             f,
             "grid {grid:?}, block {block:?}, {shared_bytes} bytes of dynamic shared memory"
         )?;
-        match cluster {
-            Some(cluster) => write!(f, ", cluster {cluster:?}"),
-            None => Ok(()),
+        if let Some(cluster) = cluster {
+            write!(f, ", cluster {cluster:?}")?;
         }
+        if *cooperative {
+            write!(f, ", cooperative")?;
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the typed barriers do beyond the guide: scopes, completion functions, timed waits, copies of
 //! every alignment, and rings that threads fill.
 //!
-//! `tests/barriers.rs` runs the kernels on the CPU under many schedules.
+//! `host/src/barriers.rs` launches them, on the GPU in a bundle's `run test` and on the CPU under many
+//! schedules in `tests/barriers.rs`.
 
 #![no_std]
 #![cfg_attr(
