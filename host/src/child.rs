@@ -90,6 +90,18 @@ pub fn sanitizer() -> Option<&'static Sanitizer> {
     SANITIZER.get()
 }
 
+/// Runs a job in a child process under a sanitizer of its own, for at most `limit`.
+///
+/// # Errors
+/// If the job fails, hangs or ends its process, or the sanitizer finds something.
+pub fn run_under<R: DeserializeOwned>(
+    sanitizer: &Sanitizer,
+    job: &ChildJob,
+    limit: Duration,
+) -> Result<R, ChildFailure> {
+    Isolate::new([ARGUMENT]).under(sanitizer).run(job, limit)
+}
+
 /// Runs a job in a child process, for at most `limit`, which is longer under a sanitizer.
 ///
 /// # Errors

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use cuda_ptx_host::bundle::Bundle;
+use cuda_ptx_host::corpus::sanitize;
 use cuda_ptx_host::demo::{CpuRun, GpuRun, Report};
 use cuda_ptx_host::differential::{self, Options};
 use cuda_ptx_host::driver::sanitizer::Tool;
@@ -60,6 +62,28 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Runs the corpus under compute-sanitizer, each image under each tool.
+    Sanitize {
+        /// These tools, separated by commas.
+        #[arg(
+            long,
+            value_delimiter = ',',
+            default_value = "memcheck,racecheck,synccheck"
+        )]
+        tools: Vec<Tool>,
+        /// The images of these optimisation levels, as in `30s`.
+        #[arg(long, default_value = "3012sz")]
+        levels: String,
+        /// Seconds for everything; what has not begun by then is reported as not run.
+        #[arg(long, default_value_t = 240)]
+        limit: u64,
+        /// A folder for the tools' logs.
+        #[arg(long)]
+        logs: PathBuf,
+        /// Also writes the results as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Checks everything that needs a GPU.
     Test {
         /// Also writes the results as JSON.
@@ -92,6 +116,21 @@ fn run(cli: Cli) -> Result<()> {
             golden,
         } => differential(&Options { form, seed }, json.as_deref(), golden.as_deref()),
         Command::Bench { filter, json } => run_bench(filter.as_deref(), json.as_deref()),
+        Command::Sanitize {
+            tools,
+            levels,
+            limit,
+            logs,
+            json,
+        } => {
+            let options = sanitize::Options {
+                tools,
+                levels: levels.chars().collect(),
+                limit: Duration::from_secs(limit),
+                logs,
+            };
+            run_sanitizer(&options, json.as_deref())
+        }
         Command::Test { json } => test(json.as_deref()),
     }
 }
@@ -151,6 +190,18 @@ fn run_bench(filter: Option<&str>, json: Option<&Path>) -> Result<()> {
         Some(path) => results.write(path),
         None => Ok(()),
     }
+}
+
+fn run_sanitizer(options: &sanitize::Options, json: Option<&Path>) -> Result<()> {
+    let report = sanitize::run(Bundle::of_this_program()?.folder(), options)?;
+    println!("{}", report.summary());
+    if let Some(path) = json {
+        write_json(path, &report)?;
+    }
+    if !report.holds() {
+        bail!("not every kernel is right and without a report");
+    }
+    Ok(())
 }
 
 fn test(json: Option<&Path>) -> Result<()> {

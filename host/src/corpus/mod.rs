@@ -8,6 +8,7 @@
 mod cases;
 mod cpu;
 mod model;
+pub mod sanitize;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub use cpu::Executable;
 /// The optimisation levels that there are images of; 0 is the debug profile.
 pub const LEVELS: [char; 6] = ['0', '1', '2', '3', 's', 'z'];
 
-/// Enough for all kernels of an image, also under a sanitizer.
-const LIMIT: Duration = Duration::from_secs(300);
+/// Enough for all kernels of an image.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Enough for one kernel.
 const LIMIT_OF_ONE: Duration = Duration::from_secs(20);
@@ -61,8 +62,8 @@ pub fn image(folder: &Path, level: char) -> PathBuf {
 pub struct Job {
     /// A cubin of the corpus.
     pub image: PathBuf,
-    /// One kernel instead of all.
-    pub only: Option<String>,
+    /// These kernels instead of all.
+    pub kernels: Option<Vec<String>>,
 }
 
 impl Job {
@@ -76,8 +77,8 @@ impl Job {
             .with_context(|| format!("cannot read {}", self.image.display()))?;
         let module = driver.load(&image)?;
         let mut cases = cases();
-        if let Some(only) = &self.only {
-            cases.retain(|case| case.kernel == *only);
+        if let Some(kernels) = &self.kernels {
+            cases.retain(|case| kernels.contains(&case.kernel));
         }
         let device = Device::Gpu(&driver);
         for case in &cases {
@@ -117,10 +118,10 @@ fn compare(expected: &[Option<u32>], found: &[u32]) -> Result<()> {
 /// # Errors
 /// If a kernel hangs, fails or is wrong.
 pub fn run_in_child(image: &Path) -> Result<usize> {
-    let job = |only: Option<String>| {
+    let job = |kernels: Option<Vec<String>>| {
         ChildJob::Corpus(Job {
             image: image.to_path_buf(),
-            only,
+            kernels,
         })
     };
     let failure = match child::run::<usize>(&job(None), LIMIT) {
@@ -129,7 +130,7 @@ pub fn run_in_child(image: &Path) -> Result<usize> {
     };
     if matches!(failure, ChildFailure::Hung { .. }) {
         for case in cases() {
-            child::run::<usize>(&job(Some(case.kernel.clone())), LIMIT_OF_ONE)
+            child::run::<usize>(&job(Some(vec![case.kernel.clone()])), LIMIT_OF_ONE)
                 .with_context(|| case.kernel)?;
         }
     }

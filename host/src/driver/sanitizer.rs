@@ -46,6 +46,8 @@ impl fmt::Display for Tool {
 pub struct Sanitizer {
     program: PathBuf,
     tool: Tool,
+    log: Option<PathBuf>,
+    reports: u32,
 }
 
 impl Sanitizer {
@@ -55,6 +57,8 @@ impl Sanitizer {
         Self {
             program: program.into(),
             tool,
+            log: None,
+            reports: 3,
         }
     }
 
@@ -97,6 +101,30 @@ impl Sanitizer {
         self.tool
     }
 
+    /// The same, writing its words to a file, `reports` reports at most.
+    #[must_use]
+    pub fn log(&self, file: impl Into<PathBuf>, reports: u32) -> Self {
+        Self {
+            log: Some(file.into()),
+            reports,
+            ..self.clone()
+        }
+    }
+
+    /// What `--version` says, the line with the number.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn version(&self) -> Result<String> {
+        let output = Command::new(&self.program)
+            .arg("--version")
+            .output()
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|line| line.starts_with("Version "));
+        Ok(line.unwrap_or(text.trim()).to_owned())
+    }
+
     /// Starts `program` under it. Errors of API calls are left to the program, which knows those it wants.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(&self.program);
@@ -106,9 +134,16 @@ impl Sanitizer {
             .arg("--error-exitcode")
             .arg(FOUND.to_string())
             .args(["--report-api-errors", "no"])
-            .args(["--show-backtrace", "no"])
-            .args(["--print-limit", "3"])
-            .arg(program);
+            .arg("--print-limit")
+            .arg(self.reports.to_string());
+        match &self.log {
+            None => command.args(["--show-backtrace", "no"]),
+            // The functions between the kernel and the place say which kernel it is.
+            Some(log) => command
+                .args(["--show-backtrace", "device", "--log-file"])
+                .arg(log),
+        };
+        command.arg(program);
         command
     }
 }
