@@ -168,6 +168,19 @@ kernel! {
         while !mbarrier_try_wait_parity(bar, 0) {}
     }
 
+    /// Shows the beginning and the second chunk of the second line.
+    pub fn tile_of_two_lines(memory: *mut u8, map: GridConstant<TensorMap>) {
+        shared! { static BAR: u64; #[align(1024)] static DATA: [u8; 4096]; }
+        let (bar, data) = (BAR.as_mut_ptr(), DATA.as_mut_ptr().cast::<u8>());
+        mbarrier_init(bar, 1);
+        fence_mbarrier_init(sem_release, scope_cluster);
+        mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, bar, 1024);
+        cp_async_bulk_tensor_bar(space_shared, space_global, data, map.as_ptr(), [0, 0], bar);
+        while !mbarrier_try_wait_parity(bar, 0) {}
+        memory.cast::<u64>().write(data.add(128).cast::<u64>().read());
+        memory.cast::<u64>().add(1).write(data.add(144).cast::<u64>().read());
+    }
+
     /// In the innermost dimension a tile begins at a multiple of 16 bytes.
     pub fn tensor_corner_misaligned(memory: *mut u8, map: GridConstant<TensorMap>) {
         shared! { static BAR: u64; #[align(128)] static DATA: [u8; 4096]; }

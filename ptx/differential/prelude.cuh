@@ -92,6 +92,10 @@ ON_GPU void bar_init(u8* bar, u64 count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(smem(bar)), "r"(u32(count)) : "memory");
 }
 
+ON_GPU void bar_inval(u8* bar) {
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(smem(bar)) : "memory");
+}
+
 ON_GPU void bar_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 ON_GPU u64 bar_arrive(u8* bar, u64 count) {

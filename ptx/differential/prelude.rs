@@ -130,6 +130,11 @@ unsafe fn bar_init(bar: *mut u8, count: u64) {
 }
 
 #[inline(always)]
+unsafe fn bar_inval(bar: *mut u8) {
+    asm!("mbarrier.inval.shared::cta.b64 [{}];", in(reg32) as_ptr_smem(bar));
+}
+
+#[inline(always)]
 unsafe fn bar_fence() {
     asm!("fence.mbarrier_init.release.cluster;");
 }

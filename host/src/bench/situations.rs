@@ -231,7 +231,10 @@ impl Map {
             Swizzle::None => 0,
             Swizzle::Bytes32 => 32,
             Swizzle::Bytes64 => 64,
-            Swizzle::Bytes128 => 128,
+            Swizzle::Bytes128
+            | Swizzle::Bytes128Atom32
+            | Swizzle::Bytes128Atom32Flip8
+            | Swizzle::Bytes128Atom64 => 128,
         }
     }
 }

@@ -46,6 +46,9 @@ enum Command {
         /// One seed of the inputs alone.
         #[arg(long)]
         seed: Option<u64>,
+        /// Also writes what each launch of the form gave, as lines of JSON.
+        #[arg(long, requires = "form")]
+        outputs: Option<PathBuf>,
         /// Also writes the report as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
@@ -112,9 +115,17 @@ fn run(cli: Cli) -> Result<()> {
         Command::Differential {
             form,
             seed,
+            outputs,
             json,
             golden,
-        } => differential(&Options { form, seed }, json.as_deref(), golden.as_deref()),
+        } => {
+            let options = Options {
+                form,
+                seed,
+                outputs,
+            };
+            differential(&options, json.as_deref(), golden.as_deref())
+        }
         Command::Bench { filter, json } => run_bench(filter.as_deref(), json.as_deref()),
         Command::Sanitize {
             tools,

@@ -90,7 +90,7 @@ pub fn with_isa(expected: &[Word], found: &Found, case: &Case) -> Result<(), Str
     }
 }
 
-fn describe(word: Word) -> String {
+pub(super) fn describe(word: Word) -> String {
     match word {
         Word::Is(word) => format!("{word:#x}"),
         Word::Masked(word, mask) => format!("{word:#x} in the bits {mask:#x}"),

@@ -1,6 +1,9 @@
 //! The launches of forms on this process's GPU, and the comparison of what comes out.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use cust::memory::DevicePointer;
@@ -25,6 +28,8 @@ pub struct Job {
     pub seeds: Vec<u64>,
     /// The mutant that stands in for the kernels in Rust.
     pub mutant: Option<String>,
+    /// The file to which what each launch gives is added.
+    pub outputs: Option<PathBuf>,
 }
 
 /// What became of a form.
@@ -40,8 +45,12 @@ pub struct Finding {
     pub runs: u64,
     /// The first difference.
     pub difference: Option<String>,
+    /// The seed of the first difference.
+    pub seed: Option<u64>,
     /// For each seed, what the kernels in Rust gave.
     pub digests: Vec<Digest>,
+    /// What was counted in all launches, by name.
+    pub counts: BTreeMap<String, u64>,
 }
 
 impl Finding {
@@ -53,7 +62,9 @@ impl Finding {
             vs_isa: false,
             runs: 0,
             difference: Some(why),
+            seed: None,
             digests: Vec::new(),
+            counts: BTreeMap::new(),
         }
     }
 
@@ -122,7 +133,9 @@ impl Job {
             vs_isa: true,
             runs: 0,
             difference: None,
+            seed: None,
             digests: Vec::new(),
+            counts: BTreeMap::new(),
         };
         for &seed in &self.seeds {
             let mut digest = Digest::new(seed);
@@ -133,11 +146,20 @@ impl Job {
                 let results = launch(driver, &functions, case)
                     .with_context(|| format!("seed {seed}, {}", case.what))?;
                 finding.runs += 2;
-                digest.add(case, &results.expected, &results.found[0]);
+                if let Some(path) = &self.outputs {
+                    record(path, entry, seed, case, &results)?;
+                }
+                digest.add(case, &results.found[0]);
+                if let Some(counts) = &case.counts {
+                    for (name, count) in results.found.iter().flat_map(|it| counts(&it.output)) {
+                        *finding.counts.entry(name).or_default() += count;
+                    }
+                }
                 let mut note = |what: Result<(), String>| {
                     if let Err(difference) = &what {
                         let difference = format!("seed {seed}, {}: {difference}", case.what);
                         finding.difference.get_or_insert(difference);
+                        finding.seed.get_or_insert(seed);
                     }
                     what.is_ok()
                 };
@@ -212,12 +234,12 @@ fn launch(driver: &Driver, functions: &[Function], case: &Case) -> Result<Result
         arguments = arguments.tensor_map(encode(driver, tensor, address)?);
     }
     let mut expected = case.expected.output.clone();
-    if let Some(tensor) = &case.expected.map {
-        for (word, of_map) in expected
-            .iter_mut()
-            .zip(map_words(&encode(driver, tensor, address)?))
-        {
-            *word = Word::Is(of_map);
+    if let (Some(before), Some(map)) = (&case.tensor, &case.expected.map) {
+        let before = map_words(&encode(driver, before, address)?);
+        let after = map_words(&encode(driver, &map.tensor, address)?);
+        let words = expected[map.at..].iter_mut().zip(before).zip(after);
+        for ((word, before), after) in words {
+            *word = Word::Masked(after, !(before ^ after));
         }
     }
     let mut found = Vec::new();
@@ -251,6 +273,29 @@ fn encode(driver: &Driver, tensor: &Tensor, memory: u64) -> Result<TensorMap> {
     builder
         .encode(driver)
         .with_context(|| format!("{tensor:?}"))
+}
+
+/// Adds a line of JSON for the kernel in each language: the words of output, and the bytes of memory that changed.
+fn record(path: &Path, entry: &Entry, seed: u64, case: &Case, results: &Results) -> Result<()> {
+    let mut file = File::options().create(true).append(true).open(path)?;
+    for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
+        let hex = |words: &[u64]| Vec::from_iter(words.iter().map(|word| format!("{word:x}")));
+        let changed = case.memory.iter().zip(&found.memory).enumerate();
+        let changed = changed
+            .filter(|(_, (before, after))| before != after)
+            .map(|(at, (_, after))| (at, *after));
+        let line = serde_json::json!({
+            "form": entry.form.kernel,
+            "seed": seed,
+            "case": case.what,
+            "language": language,
+            "expected": results.expected.iter().map(|word| agreement::describe(*word)).collect::<Vec<_>>(),
+            "output": hex(&found.output),
+            "memory": Vec::from_iter(changed),
+        });
+        writeln!(file, "{line}")?;
+    }
+    Ok(())
 }
 
 /// The 128 bytes of a tensor map.

@@ -7,6 +7,7 @@
 //! | `var x = …;` | a variable of 64 bits |
 //! | `ptr p = …;` | a pointer to bytes |
 //! | `@r = (a; b \| c; …)` | the form, with its operands in order; `b \| c` are the words of one operand |
+//! | `@r #5 = (…)` | the same, with 5 for the immediate operand, which otherwise is the lowest allowed |
 //!
 //! Tags, immediate operands and outputs of the call are put where the form has them. A result is
 //! `r`, or `r_0`, `r_1`, … if it has several words, and so are outputs.
@@ -37,7 +38,6 @@ cuda_ptx::panic_trap!();
 ///
 /// The body gives the form other operands than it has.
 pub fn rust(name: &str, scenario: &Scenario, mirror: Mirror) -> Result<String> {
-    let number = scenario.immediate.unwrap_or(immediate(mirror.variant));
     let mut out = String::from("kernel! {\n");
     if let Some(registers) = scenario.registers {
         writeln!(out, "#[maxnreg({registers})]")?;
@@ -73,7 +73,7 @@ pub fn rust(name: &str, scenario: &Scenario, mirror: Mirror) -> Result<String> {
             let (variable, value) = declaration(rest)?;
             writeln!(out, "let {variable}: *mut u8 = {value};")?;
         } else if let Some(call) = Call::parse(line)? {
-            out += &rust_call(&call, mirror, number)?;
+            out += &rust_call(&call, mirror)?;
         } else {
             writeln!(out, "{line}")?;
         }
@@ -87,7 +87,6 @@ pub fn rust(name: &str, scenario: &Scenario, mirror: Mirror) -> Result<String> {
 ///
 /// The body gives the form other operands than it has.
 pub fn cxx(name: &str, scenario: &Scenario, form: &Declaration, mirror: Mirror) -> Result<String> {
-    let number = scenario.immediate.unwrap_or(immediate(mirror.variant));
     let attributes = match scenario.registers {
         Some(registers) => format!("__maxnreg__({registers})"),
         None => String::new(),
@@ -119,7 +118,7 @@ pub fn cxx(name: &str, scenario: &Scenario, form: &Declaration, mirror: Mirror) 
         } else if let Some(rest) = line.strip_prefix("ptr ") {
             writeln!(out, "u8* {rest}")?;
         } else if let Some(call) = Call::parse(line)? {
-            out += &cxx_call(&call, form, number)?;
+            out += &cxx_call(&call, form, mirror)?;
         } else {
             writeln!(out, "{line}")?;
         }
@@ -136,6 +135,7 @@ fn declaration(rest: &str) -> Result<(&str, &str)> {
 /// A line that begins with `@`.
 struct Call<'b> {
     result: &'b str,
+    immediate: Option<i64>,
     operands: Vec<Vec<&'b str>>,
 }
 
@@ -148,6 +148,15 @@ impl<'b> Call<'b> {
             .split_once("= (")
             .and_then(|(result, rest)| Some((result.trim(), rest.strip_suffix(')')?)))
             .with_context(|| format!("expected `@RESULT = (OPERANDS)`, found `{line}`"))?;
+        let (result, immediate) = match result.split_once('#') {
+            None => (result, None),
+            Some((result, number)) => {
+                let number = number.parse();
+                let number =
+                    number.with_context(|| format!("expected a number after #, found `{line}`"))?;
+                (result.trim(), Some(number))
+            }
+        };
         let operands = operands
             .split(';')
             .map(str::trim)
@@ -155,6 +164,7 @@ impl<'b> Call<'b> {
         let words = |operand: &'b str| operand.split(" | ").map(str::trim).collect();
         Ok(Some(Self {
             result,
+            immediate,
             operands: operands.map(words).collect(),
         }))
     }
@@ -200,8 +210,9 @@ impl<'c> Operands<'c> {
     }
 }
 
-fn rust_call(call: &Call, mirror: Mirror, immediate: i64) -> Result<String> {
+fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
     let variant = mirror.variant;
+    let immediate = call.immediate.unwrap_or(immediate(variant));
     let mut operands = Operands {
         left: call.operands.iter(),
     };
@@ -307,7 +318,8 @@ fn rust_word(scalar: Scalar, value: &str) -> String {
     }
 }
 
-fn cxx_call(call: &Call, form: &Declaration, immediate: i64) -> Result<String> {
+fn cxx_call(call: &Call, form: &Declaration, mirror: Mirror) -> Result<String> {
+    let immediate = call.immediate.unwrap_or(immediate(mirror.variant));
     let mut operands = Operands {
         left: call.operands.iter(),
     };
@@ -414,7 +426,10 @@ mod tests {
                 vec!["get(input, 1)", "get(input, 2)"]
             ]
         );
-        assert!(Call::parse("@ = ()").unwrap().unwrap().operands.is_empty());
+        assert_eq!(call.immediate, None);
+        let call = Call::parse("@ #5 = ()").unwrap().unwrap();
+        assert_eq!((call.result, call.immediate), ("", Some(5)));
+        assert!(call.operands.is_empty());
         assert!(Call::parse("put(output, 0, 1);").unwrap().is_none());
         assert!(Call::parse("@r = get(input, 0)").is_err());
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::images::Images;
 use crate::child::{self, ChildJob};
 use crate::driver::isolate::ChildFailure;
-use crate::driver::{Arguments, DataType, Driver, Launch, TensorMapBuilder};
+use crate::driver::{Arguments, DataType, Driver, Launch, Swizzle, TensorMapBuilder};
 
 /// A kernel that has not ended by then never will.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -25,9 +25,17 @@ const MEMORY: usize = 64 << 10;
 pub struct Misuse {
     /// The kernel, or what is wrong about the launch of one.
     name: &'static str,
+    /// What comes of it: [`RAN`], [`HUNG`], or the name of the driver's error.
+    expected: &'static str,
     /// How.
     how: How,
 }
+
+/// The kernel ends, whatever it did.
+const RAN: &str = "ran";
+
+/// The kernel never ends.
+const HUNG: &str = "hung";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
@@ -44,6 +52,8 @@ enum How {
         shared: u32,
         cluster: u32,
     },
+    /// The tensor map of the kernel `tile_of_two_lines` has a swizzle that only newer GPUs have.
+    Swizzle(Swizzle),
     /// The kernel gets an argument less than it takes.
     ArgumentMissing,
     /// The image has no kernel of the name.
@@ -57,15 +67,18 @@ enum How {
 pub struct Outcome {
     /// The case.
     pub name: String,
+    /// What was to come of it: `ran`, `hung`, or the name of the driver's error.
+    pub expected: String,
     /// The driver's error, `hung`, or what the kernel wrote.
     pub observed: String,
     /// Whether a launch that breaks no rule succeeded afterwards.
     pub recovered: bool,
 }
 
-const fn kernel(name: &'static str) -> Misuse {
+const fn kernel(name: &'static str, expected: &'static str) -> Misuse {
     Misuse {
         name,
+        expected,
         how: How::Kernel {
             takes_map: false,
             threads: 1,
@@ -74,9 +87,10 @@ const fn kernel(name: &'static str) -> Misuse {
     }
 }
 
-const fn tensor(name: &'static str) -> Misuse {
+const fn tensor(name: &'static str, expected: &'static str) -> Misuse {
     Misuse {
         name,
+        expected,
         how: How::Kernel {
             takes_map: true,
             threads: 1,
@@ -87,6 +101,7 @@ const fn tensor(name: &'static str) -> Misuse {
 
 const fn launch(
     name: &'static str,
+    expected: &'static str,
     blocks: u32,
     threads: u32,
     shared: u32,
@@ -94,6 +109,7 @@ const fn launch(
 ) -> Misuse {
     Misuse {
         name,
+        expected,
         how: How::Launch {
             blocks,
             threads,
@@ -103,38 +119,82 @@ const fn launch(
     }
 }
 
+const fn swizzled(name: &'static str, expected: &'static str, swizzle: Swizzle) -> Misuse {
+    Misuse {
+        name,
+        expected,
+        how: How::Swizzle(swizzle),
+    }
+}
+
+impl Outcome {
+    /// Whether it was as expected, and left the GPU as it was.
+    pub fn holds(&self) -> bool {
+        let name = self.observed.split([' ', ':']).next();
+        name == Some(&self.expected) && self.recovered
+    }
+}
+
 impl Misuse {
     /// All cases.
-    pub const ALL: [Self; 38] = [
-        kernel("bulk_copy_from_misaligned_global"),
-        kernel("bulk_copy_to_misaligned_shared"),
-        kernel("bulk_copy_of_8_bytes"),
-        kernel("bulk_copy_of_0_bytes"),
-        kernel("bulk_copy_of_24_bytes"),
-        kernel("bulk_copy_from_no_allocation"),
-        kernel("bulk_copy_behind_shared_memory"),
-        kernel("more_bytes_expected_than_copied"),
-        kernel("bytes_not_expected"),
-        kernel("arrival_missing"),
-        kernel("one_arrival_too_many"),
-        kernel("barrier_of_0_arrivals"),
-        kernel("barrier_of_too_many_arrivals"),
-        kernel("barrier_misaligned"),
-        kernel("barrier_in_global_memory"),
-        kernel("barrier_not_initialised"),
-        kernel("parity_of_two_phases_ago"),
-        kernel("first_wait_for_empty_with_parity_0"),
-        kernel("bytes_beyond_the_greatest_count"),
-        kernel("store_misaligned"),
-        kernel("load_from_address_0"),
-        tensor("tensor_map_misaligned"),
-        tensor("tensor_map_of_garbage"),
-        tensor("tensor_tile_misaligned"),
-        tensor("tensor_corner_misaligned"),
-        tensor("tensor_store_before_the_tensor"),
-        tensor("tensor_tile_expected_without_its_fill"),
+    pub const ALL: [Self; 41] = [
+        kernel(
+            "bulk_copy_from_misaligned_global",
+            "CUDA_ERROR_MISALIGNED_ADDRESS",
+        ),
+        kernel(
+            "bulk_copy_to_misaligned_shared",
+            "CUDA_ERROR_MISALIGNED_ADDRESS",
+        ),
+        kernel("bulk_copy_of_8_bytes", HUNG),
+        kernel("bulk_copy_of_0_bytes", RAN),
+        kernel("bulk_copy_of_24_bytes", HUNG),
+        kernel("bulk_copy_from_no_allocation", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        kernel("bulk_copy_behind_shared_memory", HUNG),
+        kernel("more_bytes_expected_than_copied", HUNG),
+        kernel("bytes_not_expected", RAN),
+        kernel("arrival_missing", HUNG),
+        kernel("one_arrival_too_many", "CUDA_ERROR_LAUNCH_FAILED"),
+        kernel("barrier_of_0_arrivals", RAN),
+        kernel("barrier_of_too_many_arrivals", RAN),
+        kernel("barrier_misaligned", "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        kernel("barrier_in_global_memory", "CUDA_ERROR_ILLEGAL_INSTRUCTION"),
+        kernel("barrier_not_initialised", "CUDA_ERROR_LAUNCH_FAILED"),
+        kernel("parity_of_two_phases_ago", HUNG),
+        kernel("first_wait_for_empty_with_parity_0", HUNG),
+        kernel(
+            "bytes_beyond_the_greatest_count",
+            "CUDA_ERROR_LAUNCH_FAILED",
+        ),
+        kernel("store_misaligned", "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        kernel("load_from_address_0", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        tensor("tensor_map_misaligned", "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        tensor("tensor_map_of_garbage", "CUDA_ERROR_ILLEGAL_INSTRUCTION"),
+        tensor("tensor_tile_misaligned", "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        tensor("tensor_corner_misaligned", "CUDA_ERROR_ILLEGAL_INSTRUCTION"),
+        tensor(
+            "tensor_store_before_the_tensor",
+            "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        ),
+        tensor("tensor_tile_expected_without_its_fill", HUNG),
+        swizzled(
+            "swizzle_of_32_byte_atoms",
+            "CUDA_ERROR_INVALID_VALUE",
+            Swizzle::Bytes128Atom32,
+        ),
+        swizzled(
+            "swizzle_of_32_byte_atoms_with_flipped_halves",
+            "CUDA_ERROR_INVALID_VALUE",
+            Swizzle::Bytes128Atom32Flip8,
+        ),
+        swizzled(
+            "swizzle_of_64_byte_atoms",
+            "CUDA_ERROR_INVALID_VALUE",
+            Swizzle::Bytes128Atom64,
+        ),
         Misuse {
             name: "rank_outside_the_cluster",
+            expected: "CUDA_ERROR_LAUNCH_FAILED",
             how: How::Kernel {
                 takes_map: false,
                 threads: 1,
@@ -143,6 +203,7 @@ impl Misuse {
         },
         Misuse {
             name: "arrival_at_a_block_that_ended",
+            expected: RAN,
             how: How::Kernel {
                 takes_map: false,
                 threads: 1,
@@ -151,6 +212,7 @@ impl Misuse {
         },
         Misuse {
             name: "registers_that_nobody_returned",
+            expected: HUNG,
             how: How::Kernel {
                 takes_map: false,
                 threads: 128,
@@ -159,26 +221,58 @@ impl Misuse {
         },
         Misuse {
             name: "row_of_a_matrix_misaligned",
+            expected: "CUDA_ERROR_MISALIGNED_ADDRESS",
             how: How::Kernel {
                 takes_map: false,
                 threads: 32,
                 cluster: 1,
             },
         },
-        launch("too_much_shared_memory", 1, 1, 300 << 10, 1),
-        launch("too_many_threads", 1, 2048, 0, 1),
-        launch("grid_that_is_no_multiple_of_the_cluster", 4, 1, 0, 3),
-        launch("cluster_of_32", 32, 1, 0, 32),
+        launch(
+            "too_much_shared_memory",
+            "CUDA_ERROR_INVALID_VALUE",
+            1,
+            1,
+            300 << 10,
+            1,
+        ),
+        launch(
+            "too_many_threads",
+            "CUDA_ERROR_INVALID_VALUE",
+            1,
+            2048,
+            0,
+            1,
+        ),
+        launch(
+            "grid_that_is_no_multiple_of_the_cluster",
+            "CUDA_ERROR_INVALID_CLUSTER_SIZE",
+            4,
+            1,
+            0,
+            3,
+        ),
+        launch(
+            "cluster_of_32",
+            "CUDA_ERROR_INVALID_CLUSTER_SIZE",
+            32,
+            1,
+            0,
+            32,
+        ),
         Misuse {
             name: "argument_missing",
+            expected: "CUDA_ERROR_INVALID_VALUE",
             how: How::ArgumentMissing,
         },
         Misuse {
             name: "no_such_kernel",
+            expected: "CUDA_ERROR_NOT_FOUND",
             how: How::NoKernel,
         },
         Misuse {
             name: "image_of_a_future_isa",
+            expected: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
             how: How::FutureIsa,
         },
     ];
@@ -206,13 +300,14 @@ impl Misuse {
         let recovered = run(NOTHING_WRONG).is_ok();
         Outcome {
             name: self.name.to_owned(),
+            expected: self.expected.to_owned(),
             observed,
             recovered,
         }
     }
 }
 
-const NOTHING_WRONG: Misuse = kernel("nothing_wrong");
+const NOTHING_WRONG: Misuse = kernel("nothing_wrong", RAN);
 
 /// One case, for a child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -242,6 +337,7 @@ impl Job {
         let module = driver.load(&image)?;
         let name = match misuse.how {
             How::Kernel { .. } => misuse.name,
+            How::Swizzle(_) => "tile_of_two_lines",
             How::NoKernel => "no_such_kernel",
             _ => NOTHING_WRONG.name,
         };
@@ -281,6 +377,7 @@ impl Job {
                     false,
                 )
             }
+            How::Swizzle(_) => (Launch::new(1, 1), true),
             _ => (Launch::new(1, 1), false),
         };
         let mut arguments = Arguments::new();
@@ -288,12 +385,13 @@ impl Job {
             arguments = arguments.pointer(&memory);
         }
         if takes_map {
-            let builder = TensorMapBuilder::tiled(
-                DataType::U32,
-                memory.as_device_ptr(),
-                &[MEMORY as u64 / 4],
-                &[32],
-            );
+            let map = |dims: &[u64], tile: &[u32]| {
+                TensorMapBuilder::tiled(DataType::U32, memory.as_device_ptr(), dims, tile)
+            };
+            let builder = match misuse.how {
+                How::Swizzle(swizzle) => map(&[32, MEMORY as u64 / 128], &[32, 8]).swizzle(swizzle),
+                _ => map(&[MEMORY as u64 / 4], &[32]),
+            };
             arguments = arguments.tensor_map(builder.encode(&driver)?);
         }
         // SAFETY: what it does wrong ends this process's context alone.

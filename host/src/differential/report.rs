@@ -78,6 +78,9 @@ pub struct Line {
     pub seeds: Vec<u64>,
     /// Why it was not run, or the first difference.
     pub reason: Option<String>,
+    /// What was counted and is not decided by the ISA, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// One mutant.
@@ -139,6 +142,7 @@ impl Report {
                 runs: finding.map_or(0, |finding| finding.runs),
                 seeds: finding.map_or(Vec::new(), |_| seeds.to_vec()),
                 reason: finding.map_or_else(not_run, |finding| finding.difference.clone()),
+                counts: finding.map_or_else(BTreeMap::new, |finding| finding.counts.clone()),
             });
         }
         misuse.sort_by(|a, b| a.name.cmp(&b.name));
@@ -160,7 +164,7 @@ impl Report {
         }
     }
 
-    /// Whether all forms that were run agree, every mutant was noticed, and the harness survived every misuse.
+    /// Whether all forms that were run agree, every mutant was noticed, and every misuse ended as expected.
     pub fn holds(&self) -> bool {
         let reasons = self
             .forms
@@ -169,7 +173,7 @@ impl Report {
         self.totals.fail == 0
             && reasons
             && self.mutants.iter().all(|mutant| mutant.noticed)
-            && self.misuse.iter().all(|misuse| misuse.recovered)
+            && self.misuse.iter().all(Outcome::holds)
     }
 
     /// As JSON, with a line for each form, case of misuse and mutant.
@@ -225,6 +229,12 @@ impl Report {
             lines.push(format!(
                 "{} cases of misuse, recovered from {recovered}",
                 self.misuse.len()
+            ));
+        }
+        for misuse in self.misuse.iter().filter(|misuse| !misuse.holds()) {
+            lines.push(format!(
+                "{}: expected {}, found {}",
+                misuse.name, misuse.expected, misuse.observed
             ));
         }
         for mutant in self.mutants.iter().filter(|mutant| !mutant.noticed) {

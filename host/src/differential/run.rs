@@ -1,7 +1,7 @@
 //! All forms on the GPU, in child processes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -24,10 +24,10 @@ use crate::driver::isolate::ChildFailure;
 const BATCH: usize = 32;
 
 /// Ample time for a batch.
-const BATCH_LIMIT: Duration = Duration::from_secs(60);
+const BATCH_LIMIT: Duration = Duration::from_secs(40);
 
 /// Ample time for one form.
-const FORM_LIMIT: Duration = Duration::from_secs(20);
+const FORM_LIMIT: Duration = Duration::from_secs(10);
 
 /// Child processes at a time.
 const WORKERS: usize = 4;
@@ -42,6 +42,8 @@ pub struct Options {
     pub form: Option<String>,
     /// One seed, not all.
     pub seed: Option<u64>,
+    /// A file for what each launch gives; only with one form.
+    pub outputs: Option<PathBuf>,
 }
 
 /// Runs the forms and gives the report.
@@ -73,7 +75,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
             vec![form]
         }
     };
-    let findings = run_forms(folder, &images, &forms, &seeds);
+    let findings = run_forms(folder, &images, &forms, &seeds, options.outputs.as_deref());
     let whole = options.form.is_none();
     let (misuse, mutants) = if whole && sanitizer.is_none() {
         (run_misuse(folder), run_mutants(folder, &images))
@@ -141,9 +143,12 @@ fn run_forms(
     images: &Images,
     forms: &[usize],
     seeds: &[u64],
+    outputs: Option<&Path>,
 ) -> BTreeMap<usize, Finding> {
     let batches = Vec::from_iter(forms.chunks(BATCH));
-    let findings = in_parallel(&batches, |batch| run_batch(folder, images, batch, seeds));
+    let findings = in_parallel(&batches, |batch| {
+        run_batch(folder, images, batch, seeds, outputs)
+    });
     findings
         .into_iter()
         .flatten()
@@ -152,13 +157,20 @@ fn run_forms(
 }
 
 /// A batch in a child process. If that fails, each form in one of its own, to find the culprit.
-fn run_batch(folder: &Path, images: &Images, forms: &[usize], seeds: &[u64]) -> Vec<Finding> {
+fn run_batch(
+    folder: &Path,
+    images: &Images,
+    forms: &[usize],
+    seeds: &[u64],
+    outputs: Option<&Path>,
+) -> Vec<Finding> {
     let job = |forms: &[usize]| {
         ChildJob::Differential(Job {
             folder: folder.to_path_buf(),
             forms: forms.to_vec(),
             seeds: seeds.to_vec(),
             mutant: None,
+            outputs: outputs.map(Path::to_path_buf),
         })
     };
     let mut findings = match child::run::<Vec<Finding>>(&job(forms), BATCH_LIMIT) {
@@ -179,8 +191,11 @@ fn run_batch(folder: &Path, images: &Images, forms: &[usize], seeds: &[u64]) -> 
         }
         if let Some(difference) = &finding.difference {
             let form = &images.entries[finding.form].form;
+            let seed = finding
+                .seed
+                .map_or(String::new(), |seed| format!(" --seed {seed}"));
             eprintln!(
-                "FAILED {form}: {difference}\n  again: run differential --form {}",
+                "FAILED {form}: {difference}\n  again: run differential --form {}{seed}",
                 form.kernel
             );
         }
@@ -235,6 +250,7 @@ fn run_mutants(folder: &Path, images: &Images) -> Vec<MutantLine> {
             forms: forms.collect(),
             seeds: vec![SEEDS[0]],
             mutant: Some(mutant.name.to_owned()),
+            outputs: None,
         });
         let noticed = match child::run::<Vec<Finding>>(&job, FORM_LIMIT) {
             Err(failure) => Some(failure.headline()),

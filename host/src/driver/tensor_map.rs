@@ -49,7 +49,8 @@ impl DataType {
         }
     }
 
-    fn is_float(self) -> bool {
+    /// Whether it is a floating-point type, which loads may fill with NaN.
+    pub fn is_float(self) -> bool {
         self as u32 >= DataType::F16 as u32
     }
 }
@@ -65,7 +66,8 @@ pub enum Interleave {
     Bytes32 = 2,
 }
 
-/// How 16-byte chunks are permuted in shared memory; the number is the span of the pattern in bytes.
+/// How chunks, of 16 bytes unless said otherwise, are permuted in shared memory; the number is the span of the pattern
+/// in bytes.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
@@ -75,6 +77,12 @@ pub enum Swizzle {
     Bytes32 = 1,
     Bytes64 = 2,
     Bytes128 = 3,
+    /// Chunks of 32 bytes; needs a GPU newer than sm_90.
+    Bytes128Atom32 = 4,
+    /// The same with the halves of every second 16 bytes exchanged.
+    Bytes128Atom32Flip8 = 5,
+    /// Chunks of 64 bytes; needs a GPU newer than sm_90.
+    Bytes128Atom64 = 6,
 }
 
 impl Swizzle {
@@ -84,7 +92,10 @@ impl Swizzle {
             Swizzle::None => None,
             Swizzle::Bytes32 => Some(32),
             Swizzle::Bytes64 => Some(64),
-            Swizzle::Bytes128 => Some(128),
+            Swizzle::Bytes128
+            | Swizzle::Bytes128Atom32
+            | Swizzle::Bytes128Atom32Flip8
+            | Swizzle::Bytes128Atom64 => Some(128),
         }
     }
 }

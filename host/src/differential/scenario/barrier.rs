@@ -25,6 +25,7 @@ const DROP: u64 = 3;
 const EXPECT: u64 = 4;
 const COMPLETE: u64 = 5;
 const TEST: u64 = 6;
+const INVALIDATE: u64 = 7;
 
 /// What the form does, and how a program uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,18 +63,38 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
     let name = form.instruction.clone();
     let reports = form.outputs;
     let cases = move |seed| {
-        let case = |&(cluster, count): &(u64, u64)| {
+        let case = |(cluster, count): (u64, u64)| {
             let mut random = Random::new(seed ^ cluster << 32 ^ count << 8, &name);
             let mut program = Program::new(cluster, count, remote, reports);
             program.write(role, &mut random);
             program.into_case()
         };
+        // The clusters, and the counts of arrivals: one of them by chance.
+        let any = 1 + Random::new(seed, &name).below(1024);
         let shapes: &[(u64, u64)] = if remote {
-            &[(1, 1), (2, 3), (4, 1024), (8, 64), (16, MAX_COUNT)]
+            &[
+                (1, 1),
+                (2, 3),
+                (3, any),
+                (4, 1024),
+                (5, 2),
+                (6, 100),
+                (7, 512),
+                (8, 64),
+                (16, MAX_COUNT),
+            ]
         } else {
-            &[(1, 1), (1, 2), (1, 37), (2, 1024), (1, MAX_COUNT)]
+            &[
+                (1, 1),
+                (1, 2),
+                (1, 37),
+                (1, any),
+                (1, 1023),
+                (2, 1024),
+                (1, MAX_COUNT),
+            ]
         };
-        shapes.iter().map(case).collect()
+        shapes.iter().copied().map(case).collect()
     };
     Some(Scenario::new(body(form, role, remote), cases).shared(1024))
 }
@@ -159,6 +180,7 @@ fn body(form: &Form, role: Role, remote: bool) -> String {
          if (code == {EXPECT}) {{ bar_expect(bar, a); }}\n\
          if (code == {COMPLETE}) {{ bar_complete(bar, a); }}\n\
          if (code == {TEST}) {{ r = bar_test(bar, a); }}\n\
+         if (code == {INVALIDATE}) {{ bar_inval(bar); }}\n\
          put(output, at, r);\n\
          }}\n\
          cluster_sync();\n\
@@ -361,6 +383,9 @@ impl Program {
         }
         match role {
             Role::Init => {
+                if round > 0 {
+                    self.step(INVALIDATE, self.owner, 0, 0);
+                }
                 self.object = Object::init(self.count);
                 self.step(FORM, self.owner, self.count, 0);
                 self.test();
@@ -449,7 +474,10 @@ impl Program {
             }
             Operand::None => (1, 0, 0),
             Operand::Bytes => {
-                let bytes = 1 + random.below(1 << 18);
+                let bytes = match self.object.transactions {
+                    0 => MAX_COUNT,
+                    _ => 1 + random.below(1 << 18),
+                };
                 (1, bytes, bytes)
             }
         };

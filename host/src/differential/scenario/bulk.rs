@@ -155,7 +155,7 @@ fn across(form: &Form) -> Scenario {
     let name = form.instruction.clone();
     let cases = move |seed| {
         let case = |(number, [size, to, from]): (usize, [u64; 3])| {
-            let blocks = [2, 1, 4, 8, 2][number];
+            let blocks = [2, 1, 4, 8, 16][number];
             let memory = Random::new(seed ^ size, &name).bytes(8192);
             let from = if from + size > REGION { 0 } else { from };
             let received = region(&memory[from as usize..][..size as usize], to);
@@ -251,6 +251,7 @@ fn multicast(form: &Form) -> Scenario {
             (4, 0b1011, COPIES[2]),
             (8, 0b1101_0010, COPIES[3]),
             (2, 0b11, COPIES[4]),
+            (16, 0x8421, COPIES[3]),
         ]
         .map(case)
         .into()

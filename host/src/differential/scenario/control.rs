@@ -99,7 +99,7 @@ fn registers(form: &Form) -> Scenario {
          var a = get(input, i);\n\
          var b = get(input, i + 128);\n\
          {before}\
-         @ = ()\n\
+         @ #{count} = ()\n\
          put(output, i, a + 3 * b);\n"
     );
     let mut scenario = Scenario::new(body, |seed| {
@@ -118,7 +118,6 @@ fn registers(form: &Form) -> Scenario {
         vec![case(1), case(64)]
     });
     scenario.registers = Some(64);
-    scenario.immediate = Some(count);
     scenario
 }
 
@@ -139,7 +138,7 @@ fn rank() -> Scenario {
             Case::new(format!("cluster of {blocks}"), launch, vec![blocks.into()])
                 .gives_words(output)
         };
-        [1, 2, 8].map(case).into()
+        [1, 2, 3, 5, 8, 16].map(case).into()
     })
     .shared(64)
 }
@@ -164,7 +163,7 @@ fn barrier(form: &Form) -> Scenario {
          var i = thread();\n\
          var round = 0;\n\
          while (round < 20) {{\n\
-         store(at(shared, 8 * i), 8, get(input, 1 + i + threads() * (rank + 8 * round)));\n\
+         store(at(shared, 8 * i), 8, get(input, 1 + i + threads() * (rank + 16 * round)));\n\
          {fence}{arrive}{wait}\
          ptr other = remote(at(shared, 8 * i), (rank + 1) % blocks);\n\
          put(output, i + threads() * (rank + blocks * round), load(other, 8));\n\
@@ -178,10 +177,10 @@ fn barrier(form: &Form) -> Scenario {
         const ROUNDS: usize = 20;
         let case = |blocks: usize| {
             let mut random = Random::new(seed ^ blocks as u64, &name);
-            let shown = Vec::from_iter((0..THREADS * 8 * ROUNDS).map(|_| random.word()));
+            let shown = Vec::from_iter((0..THREADS * 16 * ROUNDS).map(|_| random.word()));
             let read = |k: usize| {
                 let (i, rank, round) = (k % THREADS, k / THREADS % blocks, k / THREADS / blocks);
-                shown[i + THREADS * ((rank + 1) % blocks + 8 * round)]
+                shown[i + THREADS * ((rank + 1) % blocks + 16 * round)]
             };
             let output = Vec::from_iter((0..THREADS * blocks * ROUNDS).map(read));
             let input = [blocks as u64]
@@ -191,7 +190,7 @@ fn barrier(form: &Form) -> Scenario {
             let launch = Launch::new(blocks as u32, THREADS as u32).cluster([blocks as u32, 1, 1]);
             Case::new(format!("cluster of {blocks}"), launch, input).gives_words(output)
         };
-        [1, 2, 4, 8].map(case).into()
+        [1, 2, 4, 7, 8, 16].map(case).into()
     })
     .shared(1024)
 }

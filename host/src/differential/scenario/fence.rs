@@ -4,11 +4,14 @@ use super::{Case, Random, Scenario, Word, bulk, words};
 use crate::differential::form::Form;
 use crate::driver::Launch;
 
-/// Messages in a launch.
-const ROUNDS: usize = 512;
+/// Rounds of a litmus test in a launch.
+const ROUNDS: usize = 2048;
 
-/// Bytes between two messages: lines of their own.
-const LINE: usize = 256;
+/// Bytes of memory for the message of a round: the word, and the flag in a line of its own.
+const MESSAGE: usize = 256;
+
+/// Bytes of memory for a word that must lie in another line than others.
+const LINE: usize = 128;
 
 pub fn scenario(form: &Form) -> Option<Scenario> {
     let function = form.function.as_str();
@@ -26,10 +29,14 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
     })
 }
 
-/// A writer publishes a word and then a flag; a reader that sees the flag must see the word. With a
-/// sequentially consistent fence, of two threads that each store and then load, one sees the other's store.
+/// Two litmus tests, of two threads that meet before each.
+///
+/// Message passing: a writer publishes a word and then a flag; a reader that has read the word before and then sees
+/// the flag must see the new word. Store buffering: of two threads that each store and then load, a sequentially
+/// consistent fence lets one see the other's store. Without the fence the launch is the same, and it is counted how
+/// often that goes wrong.
 fn litmus(form: &Form) -> Scenario {
-    let call = "@ = ()\n";
+    let call = "if (fenced == 1) {\n@ = ()\n}\n";
     let other = "full_fence();\n";
     let (writer, reader) = if form.has("sem_acquire") {
         (other, call)
@@ -38,18 +45,27 @@ fn litmus(form: &Form) -> Scenario {
     } else {
         (call, call)
     };
-    let sequential = form.has("sem_sc");
-    let buffering = if sequential { call } else { "" };
     // Who is who: 0 the writer, 1 the reader; in one block, they are in different warps.
     let in_block = form.has("scope_cta");
     let who = if in_block { "thread() / 32" } else { "block()" };
+    let meet = |stage: usize| {
+        format!(
+            "publish(at(meeting, {LINE} * who), 2 * round + {stage});\n\
+             while (watch(at(meeting, {LINE} * (1 - who))) < 2 * round + {stage}) {{ }}\n"
+        )
+    };
     let body = format!(
         "var who = {who};\n\
+         var fenced = get(input, {ROUNDS});\n\
+         ptr buffers = at(memory, {MESSAGE} * {ROUNDS});\n\
+         ptr meeting = at(buffers, 2 * {LINE} * {ROUNDS});\n\
          var round = 0;\n\
          if (thread() % 32 == 0) {{\n\
          while (round < {ROUNDS}) {{\n\
-         ptr data = at(memory, {LINE} * round);\n\
-         ptr flag = at(data, 128);\n\
+         ptr data = at(memory, {MESSAGE} * round);\n\
+         ptr flag = at(data, {LINE});\n\
+         if (who == 1) {{ put(output, round, load(data, 8)); }}\n\
+         {}\
          if (who == 0) {{\n\
          store(data, 8, get(input, round));\n\
          {writer}\
@@ -58,16 +74,19 @@ fn litmus(form: &Form) -> Scenario {
          if (who == 1) {{\n\
          while (watch(flag) == 0) {{ }}\n\
          {reader}\
-         put(output, round, load(data, 8));\n\
+         put(output, {ROUNDS} + round, load(data, 8));\n\
          }}\n\
-         ptr mine = at(data, 16 + 16 * who);\n\
-         ptr theirs = at(data, 32 - 16 * who);\n\
+         ptr mine = at(buffers, {LINE} * (2 * round + who));\n\
+         ptr theirs = at(buffers, {LINE} * (2 * round + 1 - who));\n\
+         {}\
          publish(mine, 1);\n\
-         {buffering}\
-         put(output, {ROUNDS} + 2 * round + who, watch(theirs));\n\
+         {call}\
+         put(output, 2 * {ROUNDS} + 2 * round + who, watch(theirs));\n\
          round = round + 1;\n\
          }}\n\
-         }}\n"
+         }}\n",
+        meet(1),
+        meet(2)
     );
     let launch = if in_block {
         Launch::new(1, 64)
@@ -76,31 +95,76 @@ fn litmus(form: &Form) -> Scenario {
     } else {
         Launch::new(2, 32)
     };
+    let sequential = form.has("sem_sc");
     let name = form.instruction.clone();
     Scenario::new(body, move |seed| {
         let mut random = Random::new(seed, &name);
         let sent = Vec::from_iter((0..ROUNDS).map(|_| random.word()));
-        let mut output = Vec::from_iter(sent.iter().copied().map(Word::Is));
-        output.extend([Word::Within(0, 1); 2 * ROUNDS]);
-        let mut after = vec![0; ROUNDS * LINE];
-        for (line, word) in after.chunks_mut(LINE).zip(&sent) {
-            line[..8].copy_from_slice(&word.to_le_bytes());
-            [line[16], line[32], line[128]] = [1; 3];
-        }
-        let case = Case::new(format!("{ROUNDS} rounds"), launch, sent)
-            .memory(vec![0; ROUNDS * LINE])
-            .leaves(after)
-            .gives(output);
-        vec![if sequential {
-            case.relation(one_sees_the_other)
-        } else {
-            case
-        }]
+        let after = memory_after(&sent);
+        let case = |fenced: bool| {
+            let mut input = sent.clone();
+            input.push(fenced.into());
+            let mut output = vec![Word::Is(0); ROUNDS];
+            output.extend(sent.iter().map(|word| match fenced {
+                true => Word::Is(*word),
+                false => Word::Free,
+            }));
+            output.extend([Word::Within(0, 1); 2 * ROUNDS]);
+            let what = if fenced {
+                "fenced"
+            } else {
+                "without the fence"
+            };
+            Case::new(format!("{ROUNDS} rounds, {what}"), launch, input)
+                .memory(vec![0; after.len()])
+                .leaves(after.clone())
+                .gives(output)
+                .counts(counts(what, sent.clone()))
+        };
+        let fenced = match sequential {
+            true => case(true).relation(one_sees_the_other),
+            false => case(true),
+        };
+        vec![fenced, case(false)]
     })
 }
 
+/// Global memory behind both litmus tests.
+fn memory_after(sent: &[u64]) -> Vec<u8> {
+    let mut after = vec![0; ROUNDS * MESSAGE];
+    for (message, word) in after.chunks_mut(MESSAGE).zip(sent) {
+        message[..8].copy_from_slice(&word.to_le_bytes());
+        message[LINE] = 1;
+    }
+    let mut line = [0; LINE];
+    line[0] = 1;
+    after.extend(line.repeat(2 * ROUNDS));
+    line[..8].copy_from_slice(&(2 * ROUNDS as u64).to_le_bytes());
+    after.extend(line.repeat(2));
+    after
+}
+
+/// How often a litmus test had the weak outcome.
+fn counts(what: &str, sent: Vec<u64>) -> impl Fn(&[u64]) -> Vec<(String, u64)> + 'static {
+    let names = ["message passing", "store buffering"].map(|test| format!("{test}, {what}"));
+    move |output| {
+        let received = output[ROUNDS..2 * ROUNDS].iter().zip(&sent);
+        let lost = received.filter(|(found, sent)| found != sent).count();
+        let neither = output[2 * ROUNDS..4 * ROUNDS].chunks(2);
+        let neither = neither.filter(|seen| *seen == [0, 0]).count();
+        names
+            .iter()
+            .cloned()
+            .zip([lost as u64, neither as u64])
+            .collect()
+    }
+}
+
 fn one_sees_the_other(output: &[u64]) -> Result<(), String> {
-    match output[ROUNDS..].chunks(2).position(|seen| seen == [0, 0]) {
+    match output[2 * ROUNDS..]
+        .chunks(2)
+        .position(|seen| seen == [0, 0])
+    {
         None => Ok(()),
         Some(round) => Err(format!(
             "round {round}: expected one thread to see the other's store, found that neither did"
@@ -123,7 +187,7 @@ fn across_cluster(form: &Form, of_init: bool) -> Scenario {
          var round = 0;\n\
          while (round < 8) {{\n\
          ptr to = remote(at(data, 8 * thread()), (rank + 1) % blocks);\n\
-         store(to, 8, get(input, 1 + thread() + threads() * (rank + 8 * round)));\n\
+         store(to, 8, get(input, 1 + thread() + threads() * (rank + 16 * round)));\n\
          @ = ()\n\
          bar_arrive_remote(remote(bar, (rank + 1) % blocks));\n\
          bar_wait(bar, round % 2);\n\
@@ -138,10 +202,10 @@ fn across_cluster(form: &Form, of_init: bool) -> Scenario {
         const THREADS: usize = 64;
         let case = |blocks: usize| {
             let mut random = Random::new(seed ^ blocks as u64, &name);
-            let sent = Vec::from_iter((0..THREADS * 64).map(|_| random.word()));
+            let sent = Vec::from_iter((0..THREADS * 16 * 8).map(|_| random.word()));
             let read = |k: usize| {
                 let (i, rank, round) = (k % THREADS, k / THREADS % blocks, k / THREADS / blocks);
-                sent[i + THREADS * ((rank + blocks - 1) % blocks + 8 * round)]
+                sent[i + THREADS * ((rank + blocks - 1) % blocks + 16 * round)]
             };
             let output = Vec::from_iter((0..THREADS * blocks * 8).map(read));
             let input = [blocks as u64]
@@ -151,7 +215,7 @@ fn across_cluster(form: &Form, of_init: bool) -> Scenario {
             let launch = Launch::new(blocks as u32, THREADS as u32).cluster([blocks as u32, 1, 1]);
             Case::new(format!("cluster of {blocks}"), launch, input).gives_words(output)
         };
-        [2, 8].map(case).into()
+        [2, 5, 8, 16].map(case).into()
     })
     .shared(2048)
 }

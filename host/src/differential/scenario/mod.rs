@@ -43,8 +43,6 @@ pub struct Scenario {
     pub takes_map: bool,
     /// The registers that a thread is given, where it matters.
     pub registers: Option<u32>,
-    /// The number that stands for an immediate operand, if not the lowest allowed.
-    pub immediate: Option<i64>,
     /// The launches for a seed.
     pub cases: Box<dyn Fn(u64) -> Vec<Case>>,
 }
@@ -56,7 +54,6 @@ impl Scenario {
             shared: 0,
             takes_map: false,
             registers: None,
-            immediate: None,
             cases: Box::new(cases),
         }
     }
@@ -86,6 +83,8 @@ pub struct Case {
     pub tensor: Option<Tensor>,
     /// What must come out.
     pub expected: Expected,
+    /// What is counted and recorded, whatever it is.
+    pub counts: Option<Counts>,
 }
 
 impl Case {
@@ -103,6 +102,7 @@ impl Case {
                 fails: false,
                 map: None,
             },
+            counts: None,
         }
     }
 
@@ -139,6 +139,11 @@ impl Case {
         self
     }
 
+    fn counts(mut self, counts: impl Fn(&[u64]) -> Vec<(String, u64)> + 'static) -> Self {
+        self.counts = Some(Box::new(counts));
+        self
+    }
+
     fn tensor(mut self, tensor: Tensor) -> Self {
         self.tensor = Some(tensor);
         self
@@ -155,12 +160,23 @@ pub struct Expected {
     pub relation: Option<Relation>,
     /// Whether the launch fails, as a `trap` makes it.
     pub fails: bool,
-    /// The first words of output are the tensor map of this tensor, as the driver encodes it.
-    pub map: Option<Tensor>,
+    /// Words of output that are a tensor map.
+    pub map: Option<ReplacedMap>,
+}
+
+/// A tensor map in the output, of which a field was replaced.
+pub struct ReplacedMap {
+    /// The first of its 16 words.
+    pub at: usize,
+    /// What it describes.
+    pub tensor: Tensor,
 }
 
 /// A condition on the words of output; its error says what was expected.
 pub type Relation = Box<dyn Fn(&[u64]) -> Result<(), String>>;
+
+/// What was counted in the words of output, by name.
+pub type Counts = Box<dyn Fn(&[u64]) -> Vec<(String, u64)>>;
 
 /// What a word of output must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

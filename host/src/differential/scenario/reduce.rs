@@ -152,6 +152,22 @@ impl Element {
         }
     }
 
+    /// Whether the PTX ISA has this reduction of such elements.
+    pub fn takes(self, operation: Operation) -> bool {
+        match operation {
+            Operation::Add => self != Self::Signed(64),
+            Operation::Min | Operation::Max => !matches!(self, Self::Float(32 | 64)),
+            Operation::Inc | Operation::Dec => self == Self::Unsigned(32),
+            Operation::And | Operation::Or | Operation::Xor => matches!(self, Self::Unsigned(_)),
+        }
+    }
+
+    /// So many bytes of elements.
+    pub fn random_bytes(self, len: usize, random: &mut Random) -> Vec<u8> {
+        let count = len / self.bytes();
+        self.to_bytes(&Vec::from_iter((0..count).map(|_| self.random(random))))
+    }
+
     /// Elements one behind the other.
     pub fn to_bytes(self, elements: &[u64]) -> Vec<u8> {
         let bytes = |element: &u64| element.to_le_bytes().into_iter().take(self.bytes());

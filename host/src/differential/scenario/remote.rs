@@ -29,7 +29,7 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
         "ptr bar = shared;\n\
          ptr data = at(shared, 1024);\n\
          var rank = cluster_rank();\n\
-         var blocks = get(input, {count} * threads() * {ROUNDS} * 8);\n\
+         var blocks = get(input, {count} * threads() * {ROUNDS} * 16);\n\
          var next = (rank + 1) % blocks;\n\
          var i = thread() * {count};\n\
          var end = i + {count};\n\
@@ -60,7 +60,7 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
     let name = form.instruction.clone();
     let cases = move |seed: u64| {
         let case = |blocks: u64| case(&name, element, operation, count, blocks, seed);
-        [2, 4, 8].map(case).into()
+        [2, 3, 4, 5, 6, 7, 8, 16].map(case).into()
     };
     (operation.is_some() == reduces).then(|| Scenario::new(body, cases).shared(1024 + 4096))
 }
@@ -77,7 +77,7 @@ fn case(
     let of_round = (count * THREADS) as usize;
     let start = Vec::from_iter((0..of_round).map(|_| element.random(&mut random)));
     let mut input =
-        Vec::from_iter((0..of_round as u64 * ROUNDS * 8).map(|_| element.random(&mut random)));
+        Vec::from_iter((0..of_round as u64 * ROUNDS * 16).map(|_| element.random(&mut random)));
     let mut output = vec![0; of_round * (ROUNDS * blocks) as usize];
     for rank in 0..blocks as usize {
         let from = (rank + blocks as usize - 1) % blocks as usize;

@@ -42,6 +42,31 @@ impl Tensor {
         }
     }
 
+    /// A tensor of channels in slices of 16 or 32 bytes: channels, pixels in one to three dimensions, images.
+    ///
+    /// The slices of an image follow each other, each with all its pixels.
+    fn interleaved(
+        data_type: DataType,
+        interleave: Interleave,
+        swizzle: Swizzle,
+        dims: &[u64],
+        tile: &[u32],
+    ) -> Self {
+        let rank = dims.len();
+        let mut tensor = Self::new(data_type, dims, tile, swizzle);
+        tensor.interleave = interleave;
+        let slice = tensor.slice_bytes().expect("an interleaved layout");
+        let slices = (dims[0] * data_type.bytes()).div_ceil(slice);
+        let mut strides = vec![slice];
+        strides.extend(dims[1..rank - 2].iter().scan(slice, |stride, dim| {
+            *stride *= dim;
+            Some(*stride)
+        }));
+        strides.push(slices * strides[rank - 3] * dims[rank - 2]);
+        tensor.strides = strides;
+        tensor
+    }
+
     fn element(&self) -> usize {
         self.data_type.bytes() as usize
     }
@@ -66,19 +91,28 @@ impl Tensor {
         self.box_dims().iter().product::<usize>() * self.element()
     }
 
+    /// Bytes of a slice of channels, in an interleaved layout.
+    fn slice_bytes(&self) -> Option<u64> {
+        match self.interleave {
+            Interleave::None => None,
+            Interleave::Bytes16 => Some(16),
+            Interleave::Bytes32 => Some(32),
+        }
+    }
+
     /// The bytes of the tile at `corner`, in shared memory, and their number.
     pub fn tile(&self, memory: &[u8], corner: &[i64]) -> (usize, Vec<u8>) {
         let element = self.element();
-        // The H200's NaN is the same in each half of an f32.
+        // The H200's NaN is the same in each half of an f32, and in each quarter of an f64.
         let fill: &[u8] = if self.nan {
-            &[0xf7, 0x7f, 0xf7, 0x7f]
+            &[0xf7, 0x7f].repeat(4)
         } else {
             &[0; 8]
         };
         let mut tile = vec![0; self.tile_bytes().next_multiple_of(128)];
         for (shared, global) in self.places(corner) {
             let value = match global {
-                Some(global) => &memory[global..global + element],
+                Some(global) => &self.converted(&memory[global..global + element]),
                 None => &fill[..element],
             };
             tile[shared..shared + element].copy_from_slice(value);
@@ -87,30 +121,109 @@ impl Tensor {
         (self.tile_bytes(), tile)
     }
 
+    /// What a copy makes of an element: some types round to tf32, or flush subnormal numbers.
+    fn converted(&self, element: &[u8]) -> Vec<u8> {
+        let (flushes, rounds) = match self.data_type {
+            DataType::F32Ftz => (true, false),
+            DataType::Tf32 => (false, true),
+            DataType::Tf32Ftz => (true, true),
+            _ => return element.to_vec(),
+        };
+        let mut bits = u32::from_le_bytes(element.try_into().expect("four bytes"));
+        if flushes && bits & 0x7f80_0000 == 0 {
+            bits &= 0x8000_0000;
+        }
+        if rounds {
+            bits = to_tf32(bits);
+        }
+        bits.to_le_bytes().into()
+    }
+
+    /// Global memory after the tile in `data` went to `corner`.
+    fn stored(&self, memory: &[u8], data: &[u8], corner: &[i64], copies: Copies) -> Vec<u8> {
+        let len = self.element();
+        let mut after = memory.to_vec();
+        for (shared, global) in self.places(corner) {
+            let Some(global) = global else { continue };
+            let source = &data[shared..shared + len];
+            let held = &mut after[global..global + len];
+            match (copies, element(self.data_type)) {
+                (Copies::Reduce(operation), Some(element)) => {
+                    let word = |bytes: &[u8]| {
+                        let bytes = bytes.iter().rev();
+                        bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
+                    };
+                    let reduced = element.apply(operation, word(held), word(source));
+                    held.copy_from_slice(&reduced.to_le_bytes()[..len]);
+                }
+                _ => held.copy_from_slice(&self.converted(source)),
+            }
+        }
+        after
+    }
+
     /// For each element of the tile at `corner`: where it lies in shared memory, and where in global memory if
     /// that is in bounds.
     fn places(&self, corner: &[i64]) -> Vec<(usize, Option<usize>)> {
-        let dims = self.box_dims();
-        let count = dims.iter().product();
+        let order = self.order();
+        let count = self.box_dims().iter().product();
         let place = |number: usize| {
+            let mut coordinates = corner.to_vec();
             let mut rest = number;
-            let mut global = Some(self.at as usize);
-            for (d, dim) in dims.iter().enumerate() {
-                let coordinate = corner[d] + (rest % dim) as i64 * i64::from(self.steps[d]);
-                rest /= dim;
-                let stride = if d == 0 {
-                    self.data_type.bytes()
-                } else {
-                    self.strides[d - 1]
-                };
-                let inside = (0..self.dims[d] as i64).contains(&coordinate);
-                global = global
-                    .filter(|_| inside)
-                    .map(|at| at + coordinate as usize * stride as usize);
+            for (d, count, step) in &order {
+                coordinates[*d] += (rest % count) as i64 * step;
+                rest /= count;
             }
-            (swizzled(number * self.element(), self.swizzle), global)
+            let shared = swizzled(number * self.element(), self.swizzle);
+            (shared, self.address(&coordinates))
         };
         (0..count).map(place).collect()
+    }
+
+    /// The order of the elements in shared memory: along which dimension, how many, and in which steps.
+    fn order(&self) -> Vec<(usize, usize, i64)> {
+        let dims = self.box_dims().into_iter().zip(&self.steps);
+        let mut order = Vec::from_iter(
+            dims.enumerate()
+                .map(|(d, (count, step))| (d, count, i64::from(*step))),
+        );
+        if let Some(bytes) = self.slice_bytes() {
+            // The channels of a slice, the pixels, the slices, the images.
+            let channels = bytes as usize / self.element();
+            let slices = order[0].1.div_ceil(channels);
+            order[0].1 = order[0].1.min(channels);
+            order.insert(order.len() - 1, (0, slices, channels as i64));
+        }
+        order
+    }
+
+    /// Where an element lies in global memory, if it is in bounds.
+    fn address(&self, coordinates: &[i64]) -> Option<usize> {
+        let mut inside = coordinates.iter().zip(&self.dims);
+        if !inside.all(|(at, dim)| (0..*dim as i64).contains(at)) {
+            return None;
+        }
+        let mut offset = coordinates[0] as u64 * self.data_type.bytes();
+        if let Some(bytes) = self.slice_bytes() {
+            let pixels = self.dims.len() - 2;
+            let slice = self.strides[pixels - 1] * self.dims[pixels];
+            offset = offset % bytes + offset / bytes * slice;
+        }
+        let rows = coordinates[1..].iter().zip(&self.strides);
+        let rows = rows.map(|(at, stride)| *at as u64 * stride);
+        Some((self.at + offset + rows.sum::<u64>()) as usize)
+    }
+}
+
+/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves away from zero.
+fn to_tf32(bits: u32) -> u32 {
+    const INFINITY: u32 = 0x7f80_0000;
+    const DROPPED: u32 = 0x1fff;
+    const HALF: u32 = 0x1000;
+    match bits & 0x7fff_ffff {
+        INFINITY => bits,
+        magnitude if magnitude > INFINITY => 0x7fff_ffff & !DROPPED,
+        _ => (bits + HALF) & !DROPPED,
     }
 }
 
@@ -121,6 +234,7 @@ fn swizzled(at: usize, swizzle: Swizzle) -> usize {
         Swizzle::Bytes32 => at ^ (at >> 7 & 1) << 4,
         Swizzle::Bytes64 => at ^ (at >> 7 & 3) << 4,
         Swizzle::Bytes128 => at ^ (at >> 7 & 7) << 4,
+        _ => unreachable!("no tensor here has chunks of more than 16 bytes"),
     }
 }
 
@@ -131,8 +245,57 @@ enum Copies {
     In,
     /// Out of shared memory.
     Out,
-    /// Out of shared memory with a reduction, of elements of 32 bits.
-    Reduce,
+    /// Out of shared memory with a reduction.
+    Reduce(Operation),
+}
+
+impl Copies {
+    /// The types that tensors have: the type, the elements of a row of a tile, the swizzle.
+    fn types(self) -> Vec<(DataType, u32, Swizzle)> {
+        use DataType::*;
+        let all = [
+            (U32, 16, Swizzle::None),
+            (U32, 8, Swizzle::Bytes32),
+            (U32, 16, Swizzle::Bytes64),
+            (U32, 32, Swizzle::Bytes128),
+            (U8, 16, Swizzle::None),
+            (U8, 32, Swizzle::Bytes32),
+            (U16, 64, Swizzle::Bytes128),
+            (U64, 2, Swizzle::None),
+            (I32, 16, Swizzle::Bytes64),
+            (I64, 4, Swizzle::Bytes32),
+            (F16, 32, Swizzle::Bytes64),
+            (Bf16, 16, Swizzle::None),
+            (F32, 32, Swizzle::Bytes128),
+            (F64, 16, Swizzle::Bytes128),
+            (F32Ftz, 16, Swizzle::None),
+            (Tf32, 8, Swizzle::Bytes32),
+            (Tf32Ftz, 16, Swizzle::Bytes64),
+        ];
+        let reduced = |data_type| match self {
+            Self::Reduce(operation) => {
+                element(data_type).is_some_and(|element| element.takes(operation))
+            }
+            _ => true,
+        };
+        all.into_iter()
+            .filter(|(data_type, ..)| reduced(*data_type))
+            .collect()
+    }
+}
+
+/// What a reduction takes an element for.
+fn element(data_type: DataType) -> Option<Element> {
+    Some(match data_type {
+        DataType::U32 => Element::Unsigned(32),
+        DataType::I32 => Element::Signed(32),
+        DataType::U64 => Element::Unsigned(64),
+        DataType::I64 => Element::Signed(64),
+        DataType::F16 => Element::Float(16),
+        DataType::F32 => Element::Float(32),
+        DataType::Bf16 => Element::Bf16,
+        _ => return None,
+    })
 }
 
 /// Tensors of `rank` dimensions, each with the corners of tiles: inside, over an edge, and outside.
@@ -142,29 +305,26 @@ enum Copies {
 fn tensors(rank: usize, copies: Copies) -> Vec<(Tensor, Vec<Vec<i64>>)> {
     let loads = copies == Copies::In;
     let dims = [if loads { 44 } else { 48 }, 9, 6, 5, 3];
-    let tile = [16, 4, 3, 2, 2];
-    let with = |data_type, tile0: u32, swizzle| {
-        let mut tile = tile[..rank].to_vec();
-        tile[0] = tile0;
-        Tensor::new(data_type, &dims[..rank], &tile, swizzle)
+    let with = |data_type, row, swizzle| {
+        let tile = [row, 4, 3, 2, 2];
+        Tensor::new(data_type, &dims[..rank], &tile[..rank], swizzle)
     };
-    let u32 = DataType::U32;
-    let mut tensors = vec![
-        with(u32, 16, Swizzle::None),
-        with(u32, 8, Swizzle::Bytes32),
-        with(u32, 16, Swizzle::Bytes64),
-        with(u32, 32, Swizzle::Bytes128),
-    ];
-    if copies != Copies::Reduce {
-        tensors.push(with(DataType::U8, 16, Swizzle::None));
-        tensors.push(with(DataType::U8, 32, Swizzle::Bytes32));
-        tensors.push(with(DataType::U16, 64, Swizzle::Bytes128));
-        tensors.push(with(DataType::U64, 2, Swizzle::None));
-        if rank > 1 {
-            let mut stepping = with(u32, 16, Swizzle::None);
-            stepping.steps[1..].fill(2);
+    let types = copies.types().into_iter();
+    let mut tensors = Vec::from_iter(types.map(|(of, row, swizzle)| with(of, row, swizzle)));
+    if rank > 1 && !matches!(copies, Copies::Reduce(_)) {
+        for steps in [[1, 2, 2, 2, 2], [1, 3, 1, 2, 8]] {
+            let mut stepping = with(DataType::U32, 16, Swizzle::None);
+            stepping.steps = steps[..rank].to_vec();
             tensors.push(stepping);
         }
+    }
+    if loads {
+        let floats = tensors.clone();
+        let floats = floats.into_iter().filter(|it| it.data_type.is_float());
+        tensors.extend(floats.map(|tensor| Tensor {
+            nan: true,
+            ..tensor
+        }));
     }
     let corners = |tensor: Tensor| {
         // The innermost coordinate is a multiple of 16 bytes: the hardware traps at others.
@@ -177,17 +337,67 @@ fn tensors(rank: usize, copies: Copies) -> Vec<(Tensor, Vec<Vec<i64>>)> {
             [last, 7, -1, 4, 0],
             [last + 5, 0, 0, 0, 0],
         ];
-        let place = |[x, rest @ ..]: [i64; 5]| {
-            let corner = [&[x * unit], &rest[..rank - 1]].concat();
-            if loads {
-                corner
-            } else {
-                corner.into_iter().map(|at| at.max(0)).collect()
-            }
-        };
-        (tensor, corners.map(place).into())
+        (tensor, corners_of(rank, loads, unit, &corners))
     };
-    tensors.into_iter().map(corners).collect()
+    let mut all = Vec::from_iter(tensors.into_iter().map(corners));
+    if rank >= 3 && !matches!(copies, Copies::Reduce(_)) {
+        all.extend(interleaved(rank, loads));
+    }
+    all
+}
+
+/// Tensors in interleaved layouts. A store to a part of a slice would write the rest of it.
+fn interleaved(rank: usize, loads: bool) -> Vec<(Tensor, Vec<Vec<i64>>)> {
+    let layouts = [
+        (Interleave::Bytes16, Swizzle::None),
+        (Interleave::Bytes16, Swizzle::Bytes128),
+        (Interleave::Bytes32, Swizzle::Bytes32),
+    ];
+    let types = [DataType::U16, DataType::U8, DataType::F32];
+    let mut all = Vec::new();
+    for ((interleave, swizzle), data_type) in layouts
+        .into_iter()
+        .flat_map(|layout| types.map(|of| (layout, of)))
+    {
+        for slices in [1, 2] {
+            let bytes = if interleave == Interleave::Bytes32 {
+                32
+            } else {
+                16
+            };
+            let channels = bytes / data_type.bytes() as u32;
+            let of_image = u64::from(if loads {
+                channels * 5 / 2
+            } else {
+                channels * 3
+            });
+            let [dims, tile] = [
+                [of_image, 6, 5, 4, 3],
+                [u64::from(slices * channels), 4, 3, 2, 2],
+            ]
+            .map(|dims| [&dims[..rank - 1], &dims[4..]].concat());
+            let tile = Vec::from_iter(tile.into_iter().map(|dim| dim as u32));
+            let tensor = Tensor::interleaved(data_type, interleave, swizzle, &dims, &tile);
+            let corners = [
+                [0, 0, 0, 0, 0],
+                [1, 2, 1, 1, 1],
+                [0, -1, -2, 3, 2],
+                [2, 4, 4, -1, -1],
+            ];
+            all.push((tensor, corners_of(rank, loads, channels.into(), &corners)));
+        }
+    }
+    all
+}
+
+/// Corners whose innermost coordinate is in `unit`s; those of stores are not before the tensor.
+fn corners_of(rank: usize, loads: bool, unit: i64, corners: &[[i64; 5]]) -> Vec<Vec<i64>> {
+    let corner = |[x, rest @ ..]: &[i64; 5]| {
+        let corner = [&[x * unit], &rest[..rank - 1]].concat();
+        let lowest = if loads { i64::MIN } else { 0 };
+        corner.into_iter().map(|at| at.max(lowest)).collect()
+    };
+    corners.iter().map(corner).collect()
 }
 
 pub fn scenario(form: &Form) -> Option<Scenario> {
@@ -217,8 +427,13 @@ fn input(tensor: &Tensor, mask: u64, corner: &[i64]) -> Vec<u64> {
 
 fn what(tensor: &Tensor, corner: &[i64]) -> String {
     format!(
-        "{:?}, tile {:?}, {:?} swizzle, steps {:?}, at {corner:?}",
-        tensor.data_type, tensor.tile, tensor.swizzle, tensor.steps
+        "{:?}, tile {:?}, swizzle {:?}, interleave {:?}, steps {:?}{}, at {corner:?}",
+        tensor.data_type,
+        tensor.tile,
+        tensor.swizzle,
+        tensor.interleave,
+        tensor.steps,
+        if tensor.nan { ", NaN outside" } else { "" },
     )
 }
 
@@ -245,7 +460,13 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
         for (number, (tensor, corners)) in tensors(rank, Copies::In).into_iter().enumerate() {
             for corner in corners {
                 let (blocks, mask) = if multicast {
-                    [(1, 1), (2, 2), (4, 0b1011)][number % 3]
+                    [
+                        (1, 1),
+                        (2, 0b10),
+                        (4, 0b1011),
+                        (8, 0b1101_0010),
+                        (16, 0x8421),
+                    ][number % 5]
                 } else {
                     (1, 1)
                 };
@@ -291,34 +512,22 @@ fn store(form: &Form, rank: usize, coordinates: &str) -> Scenario {
          bulk_wait();\n\
          }}\n"
     );
-    let operation = Operation::of(&form.instruction);
-    let copies = operation.map_or(Copies::Out, |_| Copies::Reduce);
+    let copies = match Operation::of(&form.instruction) {
+        Some(operation) => Copies::Reduce(operation),
+        None => Copies::Out,
+    };
     let name = form.instruction.clone();
     let cases = move |seed| {
         let mut random = Random::new(seed, &name);
         let mut cases = Vec::new();
         for (tensor, corners) in tensors(rank, copies) {
             for corner in corners {
-                let memory = random.bytes(tensor.extent());
-                let data = random.bytes(8192);
-                let mut after = memory.clone();
-                let element = tensor.element();
-                for (shared, global) in tensor.places(&corner) {
-                    let Some(global) = global else { continue };
-                    let source = &data[shared..shared + element];
-                    match operation {
-                        None => after[global..global + element].copy_from_slice(source),
-                        Some(operation) => {
-                            let word = |bytes: &[u8]| {
-                                u64::from(u32::from_le_bytes(bytes.try_into().expect("a u32")))
-                            };
-                            let held = word(&after[global..global + element]);
-                            let reduced =
-                                Element::Unsigned(32).apply(operation, held, word(source)) as u32;
-                            after[global..global + element].copy_from_slice(&reduced.to_le_bytes());
-                        }
-                    }
-                }
+                let mut bytes = |len: usize| match (copies, element(tensor.data_type)) {
+                    (Copies::Reduce(_), Some(element)) => element.random_bytes(len, &mut random),
+                    _ => random.bytes(len),
+                };
+                let (memory, data) = (bytes(tensor.extent()), bytes(8192));
+                let after = tensor.stored(&memory, &data, &corner, copies);
                 let mut words_in = input(&tensor, 1, &corner);
                 words_in.extend(words(&data));
                 let case = Case::new(what(&tensor, &corner), Launch::new(1, 64), words_in);
