@@ -46,7 +46,7 @@ enum Command {
         /// One seed of the inputs alone.
         #[arg(long)]
         seed: Option<u64>,
-        /// Also writes what each launch of the form gave, as lines of JSON.
+        /// Also writes every word that is not just what is expected, a line of JSON for each launch.
         #[arg(long, requires = "form")]
         outputs: Option<PathBuf>,
         /// Also writes the report as JSON.

@@ -28,7 +28,7 @@ pub struct Job {
     pub seeds: Vec<u64>,
     /// The mutant that stands in for the kernels in Rust.
     pub mutant: Option<String>,
-    /// The file to which what each launch gives is added.
+    /// The file to which is added what each launch gives that is not just what is expected.
     pub outputs: Option<PathBuf>,
 }
 
@@ -275,23 +275,28 @@ fn encode(driver: &Driver, tensor: &Tensor, memory: u64) -> Result<TensorMap> {
         .with_context(|| format!("{tensor:?}"))
 }
 
-/// Adds a line of JSON for the kernel in each language: the words of output, and the bytes of memory that changed.
+/// Adds a line of JSON for the kernel in each language: words of output and bytes of global memory that are not just
+/// what is expected, each with its place and what was found.
 fn record(path: &Path, entry: &Entry, seed: u64, case: &Case, results: &Results) -> Result<()> {
     let mut file = File::options().create(true).append(true).open(path)?;
     for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
-        let hex = |words: &[u64]| Vec::from_iter(words.iter().map(|word| format!("{word:x}")));
-        let changed = case.memory.iter().zip(&found.memory).enumerate();
-        let changed = changed
-            .filter(|(_, (before, after))| before != after)
-            .map(|(at, (_, after))| (at, *after));
+        let words = results.expected.iter().zip(&found.output).enumerate();
+        let words = words
+            .filter(|(_, (expected, found))| **expected != Word::Is(**found))
+            .map(|(at, (expected, found))| {
+                (at, format!("{found:#x}"), agreement::describe(*expected))
+            });
+        let memory = case.expected.memory.iter().zip(&found.memory).enumerate();
+        let memory = memory
+            .filter(|(_, (expected, found))| expected != found)
+            .map(|(at, (expected, found))| (at, *found, *expected));
         let line = serde_json::json!({
             "form": entry.form.kernel,
             "seed": seed,
             "case": case.what,
             "language": language,
-            "expected": results.expected.iter().map(|word| agreement::describe(*word)).collect::<Vec<_>>(),
-            "output": hex(&found.output),
-            "memory": Vec::from_iter(changed),
+            "output": Vec::from_iter(words),
+            "memory": Vec::from_iter(memory),
         });
         writeln!(file, "{line}")?;
     }

@@ -42,7 +42,7 @@ pub struct Options {
     pub form: Option<String>,
     /// One seed, not all.
     pub seed: Option<u64>,
-    /// A file for what each launch gives; only with one form.
+    /// A file for what each launch gives that is not just what is expected; only with one form.
     pub outputs: Option<PathBuf>,
 }
 
