@@ -1,12 +1,16 @@
 //! The differential tests as far as a machine without a GPU can check them.
 
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use cuda_ptx_host::build::Arch;
+use cuda_ptx_host::differential::execute::Job;
 use cuda_ptx_host::differential::golden::Golden;
 use cuda_ptx_host::differential::scenario::{self, Expected, Word};
 use cuda_ptx_host::differential::{Images, MUTANTS, Plan};
+use cuda_ptx_host::driver::Driver;
 use cuda_ptx_host::parity::headers::{Headers, Parameter};
 use cuda_ptx_host::parity::matching::{Matching, Pair, spec_text, upstream_text};
 use cuda_ptx_host::spec::{self, Effects, OperandValue, Spec, Variant};
@@ -16,18 +20,26 @@ use cuda_ptx_host::toolchain;
 fn images() -> &'static Images {
     static IMAGES: OnceLock<Images> = OnceLock::new();
     IMAGES.get_or_init(|| {
-        let folder = toolchain::target_dir().join("differential/images");
         let plan = Plan {
             arch: Arch::SM_90A,
             mutants: &MUTANTS,
             linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
         };
-        Images::build(plan, &folder).unwrap_or_else(|error| panic!("{error:#}"))
+        Images::build(plan, &folder()).unwrap_or_else(|error| panic!("{error:#}"))
     })
+}
+
+fn folder() -> PathBuf {
+    toolchain::target_dir().join("differential/images")
 }
 
 fn root(path: &str) -> PathBuf {
     toolchain::workspace_root().join(path)
+}
+
+/// Says it also if the test passes, when the test runner keeps what `println!` writes.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 #[test]
@@ -39,12 +51,25 @@ fn every_form_of_the_headers_is_run_or_has_a_reason_and_every_kernel_assembles()
         .entries
         .iter()
         .partition(|entry| entry.reason.is_some());
-    println!(
-        "{} forms: {} have kernels and expectations; {} cannot be run on an H200; no GPU was used here",
+    let gpu = match Driver::open() {
+        Ok(_) => "every_form_agrees_on_the_gpu runs them".to_owned(),
+        Err(error) => format!("none is run here: {error}"),
+    };
+    say(&format!(
+        "{} forms; {} have kernels and expectations, {gpu}",
         images.entries.len(),
         run.len(),
-        not_run.len()
-    );
+    ));
+    let mut reasons = BTreeMap::new();
+    for entry in &not_run {
+        *reasons.entry(entry.reason.as_deref()).or_insert(0) += 1;
+    }
+    for (reason, count) in reasons {
+        say(&format!(
+            "  {count} skipped: {}",
+            reason.unwrap_or_default()
+        ));
+    }
     for entry in not_run {
         let reason = entry.reason.as_deref().unwrap();
         assert!(
@@ -92,11 +117,33 @@ fn expectations_agree_with_what_an_h200_gave() {
     let checked = golden
         .check(images())
         .unwrap_or_else(|error| panic!("{error:#}"));
-    println!(
+    say(&format!(
         "{checked} forms compared with outputs of {}, CUDA {}, {}",
         golden.device, golden.driver, golden.date
-    );
+    ));
     assert_eq!(checked, golden.forms.len());
+}
+
+/// In this process: a bundle's program runs the same in child processes, and misuse and traps too.
+#[test]
+#[ignore = "needs a GPU"]
+fn every_form_agrees_on_the_gpu() {
+    let images = images();
+    let forms = images.entries.iter().enumerate();
+    let job = Job {
+        folder: folder(),
+        forms: forms
+            .filter(|(_, entry)| entry.reason.is_none())
+            .map(|(form, _)| form)
+            .collect(),
+        seeds: vec![1],
+        mutant: None,
+        outputs: None,
+    };
+    for finding in job.run().unwrap_or_else(|error| panic!("{error:#}")) {
+        let form = &images.entries[finding.form].form;
+        assert!(finding.holds(), "{form}: {:?}", finding.difference);
+    }
 }
 
 /// What of a spec is not as the headers have it: instructions, operand orders, clobbers.

@@ -14,6 +14,9 @@ const MAX_COUNT: u64 = (1 << 20) - 1;
 /// The bits of a state that the H200 writes; the lower ones are what the register held before.
 const STATE: u64 = 0xffff_ffff_0000_0000;
 
+/// Phases of a barrier in a launch, or twice as many.
+const ROUNDS: u64 = 16;
+
 /// Words of output for a step.
 const RESULTS: usize = 4;
 
@@ -363,7 +366,7 @@ impl Program {
             self.plain(INIT, self.count);
             self.test();
         }
-        for round in 0..6 {
+        for round in 0..ROUNDS {
             self.round(role, round, random);
         }
     }

@@ -16,6 +16,22 @@ const COPIES: [[u64; 3]; 5] = [
     [8192, 0, 0],
 ];
 
+/// The copies of a seed: those, and more of any size and place.
+fn copies(seed: u64, name: &str) -> Vec<[u64; 3]> {
+    let mut random = Random::new(seed, name);
+    let mut any = || {
+        let size = 16 * (1 + random.below(REGION / 16));
+        let place = |bound: u64, random: &mut Random| 16 * random.below((bound - size) / 16 + 1);
+        [
+            size,
+            place(REGION, &mut random),
+            place(2 * REGION, &mut random),
+        ]
+    };
+    let more = Vec::from_iter((0..8).map(|_| any()));
+    COPIES.into_iter().chain(more).collect()
+}
+
 /// What every kernel begins with: a region of shared memory filled with a known word, and a barrier.
 pub(super) const BEGIN: &str = "ptr bar = shared;\n\
     ptr data = at(shared, 1024);\n\
@@ -87,7 +103,7 @@ fn into_shared(form: &Form) -> Scenario {
             .memory(memory)
             .gives_words(output)
         };
-        COPIES.map(case).into()
+        copies(seed, &name).into_iter().map(case).collect()
     };
     Scenario::new([BEGIN, act, SHOW].concat(), cases).shared(SHARED)
 }
@@ -155,7 +171,7 @@ fn across(form: &Form) -> Scenario {
     let name = form.instruction.clone();
     let cases = move |seed| {
         let case = |(number, [size, to, from]): (usize, [u64; 3])| {
-            let blocks = [2, 1, 4, 8, 16][number];
+            let blocks = [2, 1, 4, 8, 16, 3, 5, 6, 7][number % 9];
             let memory = Random::new(seed ^ size, &name).bytes(8192);
             let from = if from + size > REGION { 0 } else { from };
             let received = region(&memory[from as usize..][..size as usize], to);
@@ -173,7 +189,11 @@ fn across(form: &Form) -> Scenario {
                 .memory(memory)
                 .gives_words(output)
         };
-        COPIES.into_iter().enumerate().map(case).collect()
+        copies(seed, &name)
+            .into_iter()
+            .enumerate()
+            .map(case)
+            .collect()
     };
     let body = ["ptr source = at(shared, 9216);\n", BEGIN, act, SHOW].concat();
     Scenario::new(body, cases).shared(SHARED + REGION as usize)
@@ -208,7 +228,7 @@ fn out_of_shared(form: &Form) -> Scenario {
             .leaves(after)
             .gives_words(words(&data))
         };
-        COPIES.map(case).into()
+        copies(seed, &name).into_iter().map(case).collect()
     };
     Scenario::new([BEGIN, act, SHOW].concat(), cases).shared(SHARED)
 }
@@ -245,16 +265,20 @@ fn multicast(form: &Form) -> Scenario {
                 .memory(memory)
                 .gives_words(output)
         };
-        [
-            (1, 1, COPIES[0]),
-            (2, 0b10, COPIES[1]),
-            (4, 0b1011, COPIES[2]),
-            (8, 0b1101_0010, COPIES[3]),
-            (2, 0b11, COPIES[4]),
-            (16, 0x8421, COPIES[3]),
-        ]
-        .map(case)
-        .into()
+        // Every mask of a cluster of 4, and some of larger ones.
+        let small = (1..16).map(|mask| (4, mask));
+        let mut random = Random::new(seed, "masks");
+        let mut any = |blocks: u64| (blocks, 1 + random.below((1 << blocks) - 1));
+        let large = [any(8), any(8), any(16), any(16), (16, 0xffff)];
+        let shapes = [(1, 1), (2, 0b10), (2, 0b11)]
+            .into_iter()
+            .chain(small)
+            .chain(large);
+        let copies = copies(seed, &name).into_iter().cycle();
+        shapes
+            .zip(copies)
+            .map(|((blocks, mask), copy)| case((blocks, mask, copy)))
+            .collect()
     };
     Scenario::new([BEGIN, act, SHOW].concat(), cases).shared(SHARED)
 }
@@ -326,7 +350,7 @@ fn prefetch(form: &Form) -> Scenario {
             .memory(memory)
             .gives_words(output)
         };
-        COPIES.map(case).into()
+        copies(seed, &name).into_iter().map(case).collect()
     };
     Scenario::new(body, cases)
 }
