@@ -33,14 +33,15 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::as_ptr_smem;
 use crate::asm::asm;
 use crate::immediate::n32;
 use crate::sealed::Sealed;
 use crate::tags::{op_add, op_and_op, op_dec, op_inc, op_max, op_min, op_or_op, op_xor_op};
-use crate::target::{Has, Target, ptx_81, ptx_86, sm_90, sm_100};
+use crate::target::{Has, Target, lacking, on_target, ptx_81, ptx_86, sm_90, sm_100};
 use crate::value::{Value, array_to_bits};
 
 /// Starts a store of `value` to shared memory of the cluster, which signals `remote_bar` when it
@@ -77,21 +78,25 @@ where
 )]
 pub trait StAsync: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, value: Self, remote_bar: *mut u64);
+    unsafe fn issue(addr: *mut Self, value: Self, remote_bar: *mut u64) {
+        lacking()
+    }
 }
 
 impl StAsync for u32
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, value: u32, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [{addr}], {value}, [{remote_bar}];",
-                addr = in(reg32) as_ptr_smem(addr), value = in(reg32) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, value: u32, remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [{addr}], {value}, [{remote_bar}];",
+                    addr = in(reg32) as_ptr_smem(addr), value = in(reg32) value,
+                    remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -100,14 +105,16 @@ impl StAsync for u64
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, value: u64, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [{addr}], {value}, [{remote_bar}];",
-                addr = in(reg32) as_ptr_smem(addr), value = in(reg64) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, value: u64, remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [{addr}], {value}, [{remote_bar}];",
+                    addr = in(reg32) as_ptr_smem(addr), value = in(reg64) value,
+                    remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -146,22 +153,26 @@ where
 )]
 pub trait StAsyncV2: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, value: [Self; 2], remote_bar: *mut u64);
+    unsafe fn issue(addr: *mut Self, value: [Self; 2], remote_bar: *mut u64) {
+        lacking()
+    }
 }
 
 impl StAsyncV2 for u32
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, value: [u32; 2], remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [{addr}], {{{value0}, {value1}}}, [{remote_bar}];",
-                addr = in(reg32) as_ptr_smem(addr), value0 = in(reg32) value[0],
-                value1 = in(reg32) value[1], remote_bar = in(reg32) as_ptr_smem(remote_bar),
-                options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, value: [u32; 2], remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [{addr}], {{{value0}, {value1}}}, [{remote_bar}];",
+                    addr = in(reg32) as_ptr_smem(addr), value0 = in(reg32) value[0],
+                    value1 = in(reg32) value[1], remote_bar = in(reg32) as_ptr_smem(remote_bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -170,15 +181,17 @@ impl StAsyncV2 for u64
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, value: [u64; 2], remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [{addr}], {{{value0}, {value1}}}, [{remote_bar}];",
-                addr = in(reg32) as_ptr_smem(addr), value0 = in(reg64) value[0],
-                value1 = in(reg64) value[1], remote_bar = in(reg32) as_ptr_smem(remote_bar),
-                options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, value: [u64; 2], remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [{addr}], {{{value0}, {value1}}}, [{remote_bar}];",
+                    addr = in(reg32) as_ptr_smem(addr), value0 = in(reg64) value[0],
+                    value1 = in(reg64) value[1], remote_bar = in(reg32) as_ptr_smem(remote_bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -253,7 +266,9 @@ where
 )]
 pub trait RedAsync<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dest: *mut T, value: T, remote_bar: *mut u64);
+    unsafe fn issue(self, dest: *mut T, value: T, remote_bar: *mut u64) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -262,14 +277,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dest: *mut u32, value: u32, remote_bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                            remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -301,14 +318,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dest: *mut i32, value: i32, remote_bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                            remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -334,14 +353,16 @@ impl RedAsync<u64> for op_add
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut u64, value: u64, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg64) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dest: *mut u64, value: u64, remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [{dest}], {value}, [{remote_bar}];",
+                    dest = in(reg32) as_ptr_smem(dest), value = in(reg64) value,
+                    remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -352,14 +373,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
-                        remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dest: *mut f32, value: f32, remote_bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = in(reg32) as_ptr_smem(dest), value = in(reg32) value,
+                            remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -379,14 +402,16 @@ impl RedAsync<i64> for op_add
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dest: *mut i64, value: i64, remote_bar: *mut u64) {
-        unsafe {
-            asm!(
-                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [{dest}], {value}, [{remote_bar}];",
-                dest = in(reg32) as_ptr_smem(dest), value = in(reg64) value,
-                remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dest: *mut i64, value: i64, remote_bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [{dest}], {value}, [{remote_bar}];",
+                    dest = in(reg32) as_ptr_smem(dest), value = in(reg64) value,
+                    remote_bar = in(reg32) as_ptr_smem(remote_bar), options(nostack),
+                );
+            }
         }
     }
 }

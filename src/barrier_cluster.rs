@@ -28,12 +28,13 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::asm::asm;
 use crate::sealed::Sealed;
 use crate::tags::{sem_acquire, sem_relaxed, sem_release};
-use crate::target::{Has, Target, ptx_78, ptx_80, sm_90};
+use crate::target::{Has, Target, lacking, on_target, ptx_78, ptx_80, sm_90};
 
 /// Marks the thread's arrival at the cluster's barrier, without waiting.
 ///
@@ -88,17 +89,21 @@ where
 )]
 pub trait BarrierClusterArriveSem: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self);
+    unsafe fn issue(self) {
+        lacking()
+    }
 }
 
 impl BarrierClusterArriveSem for sem_release
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self) {
-        unsafe {
-            asm!("barrier.cluster.arrive.release;", options(nostack),);
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self) {
+            unsafe {
+                asm!("barrier.cluster.arrive.release;", options(nostack),);
+            }
         }
     }
 }
@@ -107,11 +112,13 @@ impl BarrierClusterArriveSem for sem_relaxed
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self) {
-        // Relaxed: it orders no memory accesses.
-        unsafe {
-            asm!("barrier.cluster.arrive.relaxed;", options(nomem, nostack),);
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self) {
+            // Relaxed: it orders no memory accesses.
+            unsafe {
+                asm!("barrier.cluster.arrive.relaxed;", options(nomem, nostack),);
+            }
         }
     }
 }

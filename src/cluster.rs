@@ -18,7 +18,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::{as_ptr_smem, from_ptr_dsmem};
 use crate::asm::asm;

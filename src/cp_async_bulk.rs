@@ -43,7 +43,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -57,8 +58,8 @@ use crate::tags::{
     mbarrier_report_valid_per_element_ff, space_cluster, space_global, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_80, ptx_86, ptx_92, ptx_94, ptx_95, sm_90, sm_90a_100f_103f_107f_110f, sm_100,
-    sm_107f,
+    Has, Target, lacking, on_target, ptx_80, ptx_86, ptx_92, ptx_94, ptx_95, sm_90,
+    sm_90a_100f_103f_107f_110f, sm_100, sm_107f,
 };
 
 /// Starts a copy of `size` bytes.
@@ -184,22 +185,26 @@ pub unsafe fn cp_async_bulk_bar<Dst, Src, T, U>(
 )]
 pub trait CpAsyncBulkBar: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64);
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkBar for (space_cluster, space_global)
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                    src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -208,15 +213,17 @@ impl CpAsyncBulkBar for (space_shared, space_global)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                    src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -225,15 +232,17 @@ impl CpAsyncBulkBar for (space_cluster, space_shared)
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [{dst_mem}], [{src_mem}], {size}, [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -304,7 +313,9 @@ pub unsafe fn cp_async_bulk_report_mechanism_bar<Dst, ReportMechanism, T, U>(
 )]
 pub trait CpAsyncBulkReportMechanismBar: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64);
+    unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -313,15 +324,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                        src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut (), src_mem: *const (), size: u32, bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -691,7 +704,9 @@ pub trait CpAsyncBulkMulticast32bReportMechanism: Sealed {
         size: u32,
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -700,23 +715,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                src_mem: *const (),
-                size: u32,
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                        src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    src_mem: *const (),
+                    size: u32,
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                            src_mem = in(reg64) as_ptr_gmem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), cta_mask = in(reg32) cta_mask,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }

@@ -36,7 +36,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -50,8 +51,8 @@ use crate::tags::{
     space_cluster, space_global, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_80, ptx_86, ptx_94, sm_90, sm_90a_100f_103f_107f_110f, sm_100,
-    sm_100f_103f_107f_110f, sm_107f,
+    Has, Target, lacking, on_target, ptx_80, ptx_86, ptx_94, sm_90, sm_90a_100f_103f_107f_110f,
+    sm_100, sm_100f_103f_107f_110f, sm_107f,
 };
 use crate::value::{Value, array_to_bits};
 
@@ -113,21 +114,25 @@ pub unsafe fn cp_async_bulk_tensor<T, U, const N: usize>(
 )]
 pub trait CpAsyncBulkTensor: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: Self, src_mem: *const ());
+    unsafe fn issue(tensor_map: *const (), tensor_coords: Self, src_mem: *const ()) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensor for [i32; 1]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -136,15 +141,17 @@ impl CpAsyncBulkTensor for [i32; 2]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -153,16 +160,18 @@ impl CpAsyncBulkTensor for [i32; 3]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -171,17 +180,19 @@ impl CpAsyncBulkTensor for [i32; 4]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -190,18 +201,20 @@ impl CpAsyncBulkTensor for [i32; 5]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -278,28 +291,32 @@ pub trait CpAsyncBulkTensorBar<const N: usize>: Sealed {
         tensor_map: *const (),
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorBar<1> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -308,21 +325,23 @@ impl CpAsyncBulkTensorBar<1> for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -331,22 +350,24 @@ impl CpAsyncBulkTensorBar<2> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -355,22 +376,24 @@ impl CpAsyncBulkTensorBar<2> for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -379,23 +402,25 @@ impl CpAsyncBulkTensorBar<3> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -404,23 +429,25 @@ impl CpAsyncBulkTensorBar<3> for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -429,24 +456,26 @@ impl CpAsyncBulkTensorBar<4> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -455,24 +484,26 @@ impl CpAsyncBulkTensorBar<4> for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -481,25 +512,27 @@ impl CpAsyncBulkTensorBar<5> for space_cluster
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -508,25 +541,27 @@ impl CpAsyncBulkTensorBar<5> for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -602,28 +637,32 @@ pub trait CpAsyncBulkTensorCtaGroupBar<const N: usize>: Sealed {
         tensor_map: *const (),
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorCtaGroupBar<1> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -632,21 +671,23 @@ impl CpAsyncBulkTensorCtaGroupBar<1> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -655,22 +696,24 @@ impl CpAsyncBulkTensorCtaGroupBar<2> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -679,22 +722,24 @@ impl CpAsyncBulkTensorCtaGroupBar<2> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -703,23 +748,25 @@ impl CpAsyncBulkTensorCtaGroupBar<3> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -728,23 +775,25 @@ impl CpAsyncBulkTensorCtaGroupBar<3> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -753,24 +802,26 @@ impl CpAsyncBulkTensorCtaGroupBar<4> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -779,24 +830,26 @@ impl CpAsyncBulkTensorCtaGroupBar<4> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -805,25 +858,27 @@ impl CpAsyncBulkTensorCtaGroupBar<5> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -832,25 +887,27 @@ impl CpAsyncBulkTensorCtaGroupBar<5> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -934,28 +991,32 @@ pub trait CpAsyncBulkTensorBarCtaMask: Sized {
         tensor_coords: Self,
         bar: *mut u64,
         cta_mask: u16,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorBarCtaMask for [i32; 1]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90a_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -964,22 +1025,24 @@ impl CpAsyncBulkTensorBarCtaMask for [i32; 2]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90a_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -988,23 +1051,25 @@ impl CpAsyncBulkTensorBarCtaMask for [i32; 3]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90a_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1013,24 +1078,26 @@ impl CpAsyncBulkTensorBarCtaMask for [i32; 4]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90a_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1039,25 +1106,27 @@ impl CpAsyncBulkTensorBarCtaMask for [i32; 5]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90a_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90a_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1144,7 +1213,9 @@ pub trait CpAsyncBulkTensorCtaGroupReportMechanismBar<const N: usize>: Sealed {
         tensor_map: *const (),
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1153,21 +1224,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1207,22 +1280,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1262,23 +1337,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1318,24 +1395,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1375,25 +1454,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1510,29 +1591,33 @@ pub trait CpAsyncBulkTensorCtaGroupBarCtaMask<const N: usize>: Sealed {
         tensor_coords: [i32; N],
         bar: *mut u64,
         cta_mask: u16,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorCtaGroupBarCtaMask<1> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1541,22 +1626,24 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<1> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1565,23 +1652,25 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<2> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1590,23 +1679,25 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<2> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1615,24 +1706,26 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<3> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1641,24 +1734,26 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<3> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1667,25 +1762,27 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<4> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1694,25 +1791,27 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<4> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1721,26 +1820,28 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<5> for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1749,26 +1850,28 @@ impl CpAsyncBulkTensorCtaGroupBarCtaMask<5> for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1859,7 +1962,9 @@ pub trait CpAsyncBulkTensorMulticast32b<const N: usize>: Sealed {
         tensor_coords: [i32; N],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1868,22 +1973,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1923,23 +2030,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1979,24 +2088,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2036,25 +2147,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2094,26 +2207,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2217,27 +2332,31 @@ pub trait CpAsyncBulkTensorOverride: Sized {
         global_address: *const (),
         tensor_coords: Self,
         src_mem: *const (),
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorOverride for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2246,21 +2365,23 @@ impl CpAsyncBulkTensorOverride for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2269,22 +2390,24 @@ impl CpAsyncBulkTensorOverride for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2293,23 +2416,25 @@ impl CpAsyncBulkTensorOverride for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2318,24 +2443,26 @@ impl CpAsyncBulkTensorOverride for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2493,7 +2620,9 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismBar<const N: usize>: S
         global_address: *const (),
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2502,23 +2631,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2558,24 +2689,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2615,25 +2748,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2673,26 +2808,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2732,27 +2869,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2878,35 +3017,39 @@ pub trait CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<const N: usi
         upper_stride: u16,
         tensor_coords: [i32; N],
         src_mem: *const (),
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2915,31 +3058,33 @@ impl CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for [u16; 3
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2948,34 +3093,36 @@ impl CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for [u16; 4
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2984,37 +3131,39 @@ impl CpAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for [u16; 5
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3115,7 +3264,9 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeBar: Sealed 
         tensor_size: [u16; 1],
         tensor_coords: [i32; 1],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3124,25 +3275,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 1],
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 1],
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3290,7 +3443,9 @@ pub trait CpAsyncBulkTensorOverrideCtaGroupReportMechanismTensorSizeLowerStrideU
         upper_stride: u16,
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3300,31 +3455,33 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 2],
-                lower_stride: [u32; 1],
-                upper_stride: u16,
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 2],
+                    lower_stride: [u32; 1],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3365,34 +3522,36 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 3],
-                lower_stride: [u32; 2],
-                upper_stride: u16,
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 3],
+                    lower_stride: [u32; 2],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3433,37 +3592,39 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 4],
-                lower_stride: [u32; 3],
-                upper_stride: u16,
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 4],
+                    lower_stride: [u32; 3],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3504,40 +3665,42 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 5],
-                lower_stride: [u32; 4],
-                upper_stride: u16,
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        tensor_size4 = in(reg16) tensor_size[4],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        lower_stride3 = in(reg32) lower_stride[3],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 5],
+                    lower_stride: [u32; 4],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            tensor_size4 = in(reg16) tensor_size[4],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            lower_stride3 = in(reg32) lower_stride[3],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3669,7 +3832,9 @@ pub trait CpAsyncBulkTensorMulticast32bOverride<const N: usize>: Sealed {
         tensor_coords: [i32; N],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3678,24 +3843,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3735,25 +3902,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3793,26 +3962,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3852,27 +4023,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -3912,28 +4085,30 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4068,7 +4243,9 @@ pub trait CpAsyncBulkTensorMulticast32bOverrideTensorSize: Sealed {
         tensor_coords: [i32; 1],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4077,26 +4254,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 1],
-                tensor_coords: [i32; 1],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 1],
+                    tensor_coords: [i32; 1],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4249,7 +4428,9 @@ pub trait CpAsyncBulkTensorMulticast32bOverrideTensorSizeLowerStrideUpperStride<
         tensor_coords: [i32; N],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4258,32 +4439,34 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 2],
-                lower_stride: [u32; 1],
-                upper_stride: u16,
-                tensor_coords: [i32; 2],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 2],
+                    lower_stride: [u32; 1],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 2],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4323,35 +4506,37 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 3],
-                lower_stride: [u32; 2],
-                upper_stride: u16,
-                tensor_coords: [i32; 3],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 3],
+                    lower_stride: [u32; 2],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 3],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4391,38 +4576,40 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 4],
-                lower_stride: [u32; 3],
-                upper_stride: u16,
-                tensor_coords: [i32; 4],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 4],
+                    lower_stride: [u32; 3],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 4],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4462,41 +4649,43 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 5],
-                lower_stride: [u32; 4],
-                upper_stride: u16,
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        tensor_size4 = in(reg16) tensor_size[4],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        lower_stride3 = in(reg32) lower_stride[3],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 5],
+                    lower_stride: [u32; 4],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            tensor_size4 = in(reg16) tensor_size[4],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            lower_stride3 = in(reg32) lower_stride[3],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4664,32 +4853,36 @@ pub trait CpAsyncBulkTensorTileGather4CtaGroup: Sealed {
         tensor_map: *const (),
         tensor_coords: [i32; 5],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorTileGather4CtaGroup for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4698,25 +4891,27 @@ impl CpAsyncBulkTensorTileGather4CtaGroup for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4870,33 +5065,37 @@ pub trait CpAsyncBulkTensorTileGather4CtaGroupCtaMask: Sealed {
         tensor_coords: [i32; 5],
         bar: *mut u64,
         cta_mask: u16,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkTensorTileGather4CtaGroupCtaMask for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::1 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -4905,26 +5104,28 @@ impl CpAsyncBulkTensorTileGather4CtaGroupCtaMask for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cta_mask: u16,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cta_mask = in(reg16) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cta_mask: u16,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [{dst_mem}], [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cta_mask};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cta_mask = in(reg16) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5009,7 +5210,9 @@ pub trait CpAsyncBulkTensorTileGather4CtaGroupReportMechanism: Sealed {
         tensor_map: *const (),
         tensor_coords: [i32; 5],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -5018,25 +5221,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -5155,7 +5360,9 @@ pub trait CpAsyncBulkTensorTileGather4Multicast32b: Sealed {
         tensor_coords: [i32; 5],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -5164,26 +5371,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -5301,7 +5510,9 @@ pub trait CpAsyncBulkTensorTileGather4Override: Sealed {
         global_address: *const (),
         tensor_coords: [i32; 5],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -5310,27 +5521,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -5459,7 +5672,9 @@ pub trait CpAsyncBulkTensorTileGather4Multicast32bOverride: Sealed {
         tensor_coords: [i32; 5],
         bar: *mut u64,
         cta_mask: u32,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -5468,28 +5683,30 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_mem: *mut (),
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 5],
-                bar: *mut u64,
-                cta_mask: u32,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                        global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                        cta_mask = in(reg32) cta_mask, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_mem: *mut (),
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 5],
+                    bar: *mut u64,
+                    cta_mask: u32,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                            global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                            cta_mask = in(reg32) cta_mask, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -5684,21 +5901,25 @@ pub unsafe fn cp_async_bulk_prefetch_tensor<T, const N: usize>(
 )]
 pub trait CpAsyncBulkPrefetchTensor: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: Self);
+    unsafe fn issue(tensor_map: *const (), tensor_coords: Self) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensor for [i32; 1]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5707,15 +5928,17 @@ impl CpAsyncBulkPrefetchTensor for [i32; 2]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5724,16 +5947,18 @@ impl CpAsyncBulkPrefetchTensor for [i32; 3]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5742,17 +5967,19 @@ impl CpAsyncBulkPrefetchTensor for [i32; 4]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5761,18 +5988,20 @@ impl CpAsyncBulkPrefetchTensor for [i32; 5]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5830,21 +6059,25 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_cache_policy<T, const N: usize>(
 )]
 pub trait CpAsyncBulkPrefetchTensorCachePolicy: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: Self, cache_policy: u64);
+    unsafe fn issue(tensor_map: *const (), tensor_coords: Self, cache_policy: u64) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorCachePolicy for [i32; 1]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5853,15 +6086,17 @@ impl CpAsyncBulkPrefetchTensorCachePolicy for [i32; 2]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5870,16 +6105,18 @@ impl CpAsyncBulkPrefetchTensorCachePolicy for [i32; 3]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5888,17 +6125,19 @@ impl CpAsyncBulkPrefetchTensorCachePolicy for [i32; 4]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5907,18 +6146,20 @@ impl CpAsyncBulkPrefetchTensorCachePolicy for [i32; 5]
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5975,22 +6216,26 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_override<T, U, const N: usize>(
 )]
 pub trait CpAsyncBulkPrefetchTensorOverride: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: Self);
+    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: Self) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorOverride for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 1]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 1]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5999,16 +6244,18 @@ impl CpAsyncBulkPrefetchTensorOverride for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 2]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 2]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6017,17 +6264,19 @@ impl CpAsyncBulkPrefetchTensorOverride for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 3]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 3]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6036,18 +6285,20 @@ impl CpAsyncBulkPrefetchTensorOverride for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 4]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 4]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6056,19 +6307,21 @@ impl CpAsyncBulkPrefetchTensorOverride for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 5]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 5]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6134,27 +6387,31 @@ pub trait CpAsyncBulkPrefetchTensorOverrideCachePolicy: Sized {
         global_address: *const (),
         tensor_coords: Self,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorOverrideCachePolicy for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 1],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 1],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6163,21 +6420,23 @@ impl CpAsyncBulkPrefetchTensorOverrideCachePolicy for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 2],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 2],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6186,22 +6445,24 @@ impl CpAsyncBulkPrefetchTensorOverrideCachePolicy for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 3],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 3],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6210,23 +6471,25 @@ impl CpAsyncBulkPrefetchTensorOverrideCachePolicy for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 4],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 4],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6235,24 +6498,26 @@ impl CpAsyncBulkPrefetchTensorOverrideCachePolicy for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_coords: [i32; 5],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_coords: [i32; 5],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6440,34 +6705,38 @@ pub trait CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<
         lower_stride: [u32; M],
         upper_stride: u16,
         tensor_coords: [i32; N],
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6476,30 +6745,32 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<3, 2> for
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6508,33 +6779,35 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<4, 3> for
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6543,36 +6816,38 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStride<5, 4> for
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) 0x10F0000000000000_u64, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6665,35 +6940,39 @@ pub trait CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCache
         upper_stride: u16,
         tensor_coords: [i32; N],
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolicy<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6702,31 +6981,33 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolic
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6735,34 +7016,36 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolic
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6771,37 +7054,39 @@ impl CpAsyncBulkPrefetchTensorOverrideTensorSizeLowerStrideUpperStrideCachePolic
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -7045,21 +7330,25 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last<T, const N: usize>(
 )]
 pub trait CpAsyncBulkPrefetchTensorL2EvictLast: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: Self);
+    unsafe fn issue(tensor_map: *const (), tensor_coords: Self) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorL2EvictLast for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}}}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 1]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}}}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -7068,14 +7357,16 @@ impl CpAsyncBulkPrefetchTensorL2EvictLast for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 2]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}}}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7084,15 +7375,17 @@ impl CpAsyncBulkPrefetchTensorL2EvictLast for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 3]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7101,16 +7394,18 @@ impl CpAsyncBulkPrefetchTensorL2EvictLast for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 4]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7119,17 +7414,19 @@ impl CpAsyncBulkPrefetchTensorL2EvictLast for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
-                tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), tensor_coords: [i32; 5]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last [{tensor_map}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
+                    tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7187,21 +7484,25 @@ pub unsafe fn cp_async_bulk_prefetch_tensor_L2_evict_last_override<T, U, const N
 )]
 pub trait CpAsyncBulkPrefetchTensorL2EvictLastOverride: Sized {
     #[doc(hidden)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: Self);
+    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: Self) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorL2EvictLastOverride for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 1]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 1]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7210,15 +7511,17 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverride for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 2]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 2]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7227,16 +7530,18 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverride for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 3]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 3]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7245,17 +7550,19 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverride for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 4]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 4]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7264,18 +7571,20 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverride for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 5]) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(tensor_map: *const (), global_address: *const (), tensor_coords: [i32; 5]) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last.override::global_address [{tensor_map}, {global_address}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7416,33 +7725,37 @@ pub trait CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpper
         lower_stride: [u32; M],
         upper_stride: u16,
         tensor_coords: [i32; N],
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7451,29 +7764,31 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStrid
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7482,32 +7797,34 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStrid
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], options(nostack),
+                );
+            }
         }
     }
 }
@@ -7516,35 +7833,37 @@ impl CpAsyncBulkPrefetchTensorL2EvictLastOverrideTensorSizeLowerStrideUpperStrid
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        global_address: *const (),
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-    ) {
-        unsafe {
-            asm!(
-                "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
-                tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            global_address: *const (),
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+        ) {
+            unsafe {
+                asm!(
+                    "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::evict_last.override::global_address.override::global_dim_stride [{tensor_map}, {global_address}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}];",
+                    tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], options(nostack),
+                );
+            }
         }
     }
 }

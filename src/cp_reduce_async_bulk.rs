@@ -31,7 +31,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -42,7 +43,7 @@ use crate::tags::{
     op_add, op_and_op, op_dec, op_inc, op_max, op_min, op_or_op, op_xor_op, space_cluster,
     space_global, space_shared,
 };
-use crate::target::{Has, Target, ptx_80, ptx_94, sm_90, sm_107f};
+use crate::target::{Has, Target, lacking, on_target, ptx_80, ptx_94, sm_90, sm_107f};
 use crate::value::{Value, array_to_bits, bf16, f16};
 
 /// Starts a reduction of `size` bytes of values in shared memory into those at `dst_mem`.
@@ -111,7 +112,9 @@ pub unsafe fn cp_reduce_async_bulk<Op, T: Value>(
 )]
 pub trait CpReduceAsyncBulk<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32);
+    unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -120,15 +123,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -160,15 +165,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -196,15 +203,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -228,15 +237,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -264,15 +275,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -300,15 +313,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut f64, src_mem: *const f64, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -332,15 +347,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut f16, src_mem: *const f16, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -362,15 +379,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg64) as_ptr_gmem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut bf16, src_mem: *const bf16, size: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg64) as_ptr_gmem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -454,7 +473,9 @@ pub unsafe fn cp_reduce_async_bulk_bar<Op, T: Value>(
 )]
 pub trait CpReduceAsyncBulkBar<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32, bar: *mut u64);
+    unsafe fn issue(self, dst_mem: *mut T, src_mem: *const T, size: u32, bar: *mut u64) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -463,15 +484,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut u32, src_mem: *const u32, size: u32, bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -503,15 +526,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut i32, src_mem: *const i32, size: u32, bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -539,15 +564,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, dst_mem: *mut f32, src_mem: *const f32, size: u32, bar: *mut u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -567,15 +594,17 @@ impl CpReduceAsyncBulkBar<u64> for op_add
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u64 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dst_mem: *mut u64, src_mem: *const u64, size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u64 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -584,15 +613,17 @@ impl CpReduceAsyncBulkBar<i64> for op_add
 where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u64 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem),
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, dst_mem: *mut i64, src_mem: *const i64, size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u64 [{dst_mem}], [{src_mem}], {size}, [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem),
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -653,7 +684,9 @@ pub unsafe fn cp_reduce_async_bulk_tensor<Op, T, U, const N: usize>(
 )]
 pub trait CpReduceAsyncBulkTensor<const N: usize>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; N], src_mem: *const ());
+    unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; N], src_mem: *const ()) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -662,14 +695,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 1], src_mem: *const ()) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -701,15 +736,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 2], src_mem: *const ()) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -741,16 +778,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 3], src_mem: *const ()) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -782,17 +821,19 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 4], src_mem: *const ()) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -824,18 +865,20 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, tensor_map: *const (), tensor_coords: [i32; 5], src_mem: *const ()) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -932,7 +975,9 @@ pub trait CpReduceAsyncBulkTensorOverride<const N: usize>: Sealed {
         global_address: *const (),
         tensor_coords: [i32; N],
         src_mem: *const (),
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -941,21 +986,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 1],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 1],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -987,22 +1034,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 2],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 2],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1034,23 +1083,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 3],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 3],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1082,24 +1133,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 4],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 4],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1131,25 +1184,27 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_coords: [i32; 5],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_coords: [i32; 5],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1249,7 +1304,9 @@ pub trait CpReduceAsyncBulkTensorOverrideTensorSize: Sealed {
         tensor_size: [u16; 1],
         tensor_coords: [i32; 1],
         src_mem: *const (),
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1258,23 +1315,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 1],
-                tensor_coords: [i32; 1],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 1],
+                    tensor_coords: [i32; 1],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1396,7 +1455,9 @@ pub trait CpReduceAsyncBulkTensorOverrideTensorSizeLowerStrideUpperStride<
         upper_stride: u16,
         tensor_coords: [i32; N],
         src_mem: *const (),
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1405,29 +1466,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 2],
-                lower_stride: [u32; 1],
-                upper_stride: u16,
-                tensor_coords: [i32; 2],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 2],
+                    lower_stride: [u32; 1],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 2],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1459,32 +1522,34 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 3],
-                lower_stride: [u32; 2],
-                upper_stride: u16,
-                tensor_coords: [i32; 3],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 3],
+                    lower_stride: [u32; 2],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 3],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1516,35 +1581,37 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 4],
-                lower_stride: [u32; 3],
-                upper_stride: u16,
-                tensor_coords: [i32; 4],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 4],
+                    lower_stride: [u32; 3],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 4],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1576,38 +1643,40 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                tensor_map: *const (),
-                global_address: *const (),
-                tensor_size: [u16; 5],
-                lower_stride: [u32; 4],
-                upper_stride: u16,
-                tensor_coords: [i32; 5],
-                src_mem: *const (),
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
-                        tensor_size0 = in(reg16) tensor_size[0],
-                        tensor_size1 = in(reg16) tensor_size[1],
-                        tensor_size2 = in(reg16) tensor_size[2],
-                        tensor_size3 = in(reg16) tensor_size[3],
-                        tensor_size4 = in(reg16) tensor_size[4],
-                        lower_stride0 = in(reg32) lower_stride[0],
-                        lower_stride1 = in(reg32) lower_stride[1],
-                        lower_stride2 = in(reg32) lower_stride[2],
-                        lower_stride3 = in(reg32) lower_stride[3],
-                        upper_stride = in(reg16) upper_stride,
-                        tensor_coords0 = in(reg32) tensor_coords[0],
-                        tensor_coords1 = in(reg32) tensor_coords[1],
-                        tensor_coords2 = in(reg32) tensor_coords[2],
-                        tensor_coords3 = in(reg32) tensor_coords[3],
-                        tensor_coords4 = in(reg32) tensor_coords[4],
-                        src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    tensor_map: *const (),
+                    global_address: *const (),
+                    tensor_size: [u16; 5],
+                    lower_stride: [u32; 4],
+                    upper_stride: u16,
+                    tensor_coords: [i32; 5],
+                    src_mem: *const (),
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            tensor_map = in(reg64) tensor_map, global_address = in(reg64) global_address,
+                            tensor_size0 = in(reg16) tensor_size[0],
+                            tensor_size1 = in(reg16) tensor_size[1],
+                            tensor_size2 = in(reg16) tensor_size[2],
+                            tensor_size3 = in(reg16) tensor_size[3],
+                            tensor_size4 = in(reg16) tensor_size[4],
+                            lower_stride0 = in(reg32) lower_stride[0],
+                            lower_stride1 = in(reg32) lower_stride[1],
+                            lower_stride2 = in(reg32) lower_stride[2],
+                            lower_stride3 = in(reg32) lower_stride[3],
+                            upper_stride = in(reg16) upper_stride,
+                            tensor_coords0 = in(reg32) tensor_coords[0],
+                            tensor_coords1 = in(reg32) tensor_coords[1],
+                            tensor_coords2 = in(reg32) tensor_coords[2],
+                            tensor_coords3 = in(reg32) tensor_coords[3],
+                            tensor_coords4 = in(reg32) tensor_coords[4],
+                            src_mem = in(reg32) as_ptr_smem(src_mem), options(nostack),
+                        );
+                    }
                 }
             }
         }

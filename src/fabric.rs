@@ -30,7 +30,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -43,7 +44,8 @@ use crate::tags::{
     sem_relaxed, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_93, ptx_94, ptx_95, sm_100, sm_100f_103f_107f_110f_120f_121f, sm_107f,
+    Has, Target, lacking, on_target, ptx_93, ptx_94, ptx_95, sm_100,
+    sm_100f_103f_107f_110f_120f_121f, sm_107f,
 };
 use crate::value::{Value, array_to_bits, bf16, bf16x2, f16, f16x2};
 
@@ -510,32 +512,36 @@ pub trait FabricTryPutTensor: Sized {
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensor for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -544,26 +550,28 @@ impl FabricTryPutTensor for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -572,27 +580,29 @@ impl FabricTryPutTensor for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -601,28 +611,30 @@ impl FabricTryPutTensor for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -631,29 +643,31 @@ impl FabricTryPutTensor for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -735,34 +749,38 @@ pub trait FabricTryPutTensorL2CacheHint: Sized {
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorL2CacheHint for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -771,28 +789,30 @@ impl FabricTryPutTensorL2CacheHint for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -801,29 +821,31 @@ impl FabricTryPutTensorL2CacheHint for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -832,30 +854,32 @@ impl FabricTryPutTensorL2CacheHint for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -864,31 +888,33 @@ impl FabricTryPutTensorL2CacheHint for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -969,34 +995,38 @@ pub trait FabricTryPutTensorCounted: Sized {
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorCounted for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1005,28 +1035,30 @@ impl FabricTryPutTensorCounted for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1035,29 +1067,31 @@ impl FabricTryPutTensorCounted for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1066,30 +1100,32 @@ impl FabricTryPutTensorCounted for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1098,31 +1134,33 @@ impl FabricTryPutTensorCounted for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1208,36 +1246,40 @@ pub trait FabricTryPutTensorCountedL2CacheHint: Sized {
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorCountedL2CacheHint for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1246,30 +1288,32 @@ impl FabricTryPutTensorCountedL2CacheHint for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1278,31 +1322,33 @@ impl FabricTryPutTensorCountedL2CacheHint for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1311,32 +1357,34 @@ impl FabricTryPutTensorCountedL2CacheHint for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1345,33 +1393,35 @@ impl FabricTryPutTensorCountedL2CacheHint for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1448,32 +1498,36 @@ pub trait FabricTryPutTensorMultimem: Sized {
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimem for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1482,26 +1536,28 @@ impl FabricTryPutTensorMultimem for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1510,27 +1566,29 @@ impl FabricTryPutTensorMultimem for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1539,28 +1597,30 @@ impl FabricTryPutTensorMultimem for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1569,29 +1629,31 @@ impl FabricTryPutTensorMultimem for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1673,34 +1735,38 @@ pub trait FabricTryPutTensorMultimemL2CacheHint: Sized {
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemL2CacheHint for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1709,28 +1775,30 @@ impl FabricTryPutTensorMultimemL2CacheHint for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1739,29 +1807,31 @@ impl FabricTryPutTensorMultimemL2CacheHint for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1770,30 +1840,32 @@ impl FabricTryPutTensorMultimemL2CacheHint for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1802,31 +1874,33 @@ impl FabricTryPutTensorMultimemL2CacheHint for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1907,34 +1981,38 @@ pub trait FabricTryPutTensorMultimemCounted: Sized {
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemCounted for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1943,28 +2021,30 @@ impl FabricTryPutTensorMultimemCounted for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1973,29 +2053,31 @@ impl FabricTryPutTensorMultimemCounted for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2004,30 +2086,32 @@ impl FabricTryPutTensorMultimemCounted for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2036,31 +2120,33 @@ impl FabricTryPutTensorMultimemCounted for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2146,36 +2232,40 @@ pub trait FabricTryPutTensorMultimemCountedL2CacheHint: Sized {
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemCountedL2CacheHint for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 1],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 1],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.1d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2184,30 +2274,32 @@ impl FabricTryPutTensorMultimemCountedL2CacheHint for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2216,31 +2308,33 @@ impl FabricTryPutTensorMultimemCountedL2CacheHint for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2249,32 +2343,34 @@ impl FabricTryPutTensorMultimemCountedL2CacheHint for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2283,33 +2379,35 @@ impl FabricTryPutTensorMultimemCountedL2CacheHint for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2464,39 +2562,43 @@ pub trait FabricTryPutTensorOverrideLowerStrideUpperStride<const N: usize, const
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorOverrideLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2505,35 +2607,37 @@ impl FabricTryPutTensorOverrideLowerStrideUpperStride<3, 2> for [u16; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2542,38 +2646,40 @@ impl FabricTryPutTensorOverrideLowerStrideUpperStride<4, 3> for [u16; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2582,41 +2688,43 @@ impl FabricTryPutTensorOverrideLowerStrideUpperStride<5, 4> for [u16; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2782,41 +2890,45 @@ pub trait FabricTryPutTensorOverrideL2CacheHintLowerStrideUpperStride<
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorOverrideL2CacheHintLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2825,37 +2937,39 @@ impl FabricTryPutTensorOverrideL2CacheHintLowerStrideUpperStride<3, 2> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2864,40 +2978,42 @@ impl FabricTryPutTensorOverrideL2CacheHintLowerStrideUpperStride<4, 3> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -2906,43 +3022,45 @@ impl FabricTryPutTensorOverrideL2CacheHintLowerStrideUpperStride<5, 4> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -3105,42 +3223,46 @@ pub trait FabricTryPutTensorCountedOverrideLowerStrideUpperStride<const N: usize
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorCountedOverrideLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3149,38 +3271,40 @@ impl FabricTryPutTensorCountedOverrideLowerStrideUpperStride<3, 2> for [u16; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3189,41 +3313,43 @@ impl FabricTryPutTensorCountedOverrideLowerStrideUpperStride<4, 3> for [u16; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3232,44 +3358,46 @@ impl FabricTryPutTensorCountedOverrideLowerStrideUpperStride<5, 4> for [u16; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3431,44 +3559,48 @@ pub trait FabricTryPutTensorCountedOverrideL2CacheHintLowerStrideUpperStride<
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorCountedOverrideL2CacheHintLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -3477,40 +3609,42 @@ impl FabricTryPutTensorCountedOverrideL2CacheHintLowerStrideUpperStride<3, 2> fo
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -3519,43 +3653,45 @@ impl FabricTryPutTensorCountedOverrideL2CacheHintLowerStrideUpperStride<4, 3> fo
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -3564,46 +3700,48 @@ impl FabricTryPutTensorCountedOverrideL2CacheHintLowerStrideUpperStride<5, 4> fo
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -3758,39 +3896,43 @@ pub trait FabricTryPutTensorMultimemOverrideLowerStrideUpperStride<const N: usiz
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemOverrideLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3799,35 +3941,37 @@ impl FabricTryPutTensorMultimemOverrideLowerStrideUpperStride<3, 2> for [u16; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3836,38 +3980,40 @@ impl FabricTryPutTensorMultimemOverrideLowerStrideUpperStride<4, 3> for [u16; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3876,41 +4022,43 @@ impl FabricTryPutTensorMultimemOverrideLowerStrideUpperStride<5, 4> for [u16; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4065,41 +4213,45 @@ pub trait FabricTryPutTensorMultimemOverrideL2CacheHintLowerStrideUpperStride<
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemOverrideL2CacheHintLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4108,37 +4260,39 @@ impl FabricTryPutTensorMultimemOverrideL2CacheHintLowerStrideUpperStride<3, 2> f
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4147,40 +4301,42 @@ impl FabricTryPutTensorMultimemOverrideL2CacheHintLowerStrideUpperStride<4, 3> f
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4189,43 +4345,45 @@ impl FabricTryPutTensorMultimemOverrideL2CacheHintLowerStrideUpperStride<5, 4> f
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off, tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4390,42 +4548,46 @@ pub trait FabricTryPutTensorMultimemCountedOverrideLowerStrideUpperStride<
         src_mem: *const (),
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemCountedOverrideLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4434,38 +4596,40 @@ impl FabricTryPutTensorMultimemCountedOverrideLowerStrideUpperStride<3, 2> for [
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4474,41 +4638,43 @@ impl FabricTryPutTensorMultimemCountedOverrideLowerStrideUpperStride<4, 3> for [
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4517,44 +4683,46 @@ impl FabricTryPutTensorMultimemCountedOverrideLowerStrideUpperStride<5, 4> for [
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}];",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4736,44 +4904,48 @@ pub trait FabricTryPutTensorMultimemCountedOverrideL2CacheHintLowerStrideUpperSt
         size: u32,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryPutTensorMultimemCountedOverrideL2CacheHintLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.2d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4782,40 +4954,42 @@ impl FabricTryPutTensorMultimemCountedOverrideL2CacheHintLowerStrideUpperStride<
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.3d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4824,43 +4998,45 @@ impl FabricTryPutTensorMultimemCountedOverrideL2CacheHintLowerStrideUpperStride<
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.4d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4869,46 +5045,48 @@ impl FabricTryPutTensorMultimemCountedOverrideL2CacheHintLowerStrideUpperStride<
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        tensor_map: *const (),
-        dst_le_id: u32,
-        dst_data_off: u64,
-        dst_counter_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        src_mem: *const (),
-        size: u32,
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
-                tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
-                dst_data_off = in(reg64) dst_data_off,
-                dst_counter_off = in(reg64) dst_counter_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4],
-                src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            tensor_map: *const (),
+            dst_le_id: u32,
+            dst_data_off: u64,
+            dst_counter_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            src_mem: *const (),
+            size: u32,
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_put.async.tensor.multimem.5d.shared::cta.tile.mbarrier::complete_tx::16B.mbarrier::report::fabric.counted::bytes.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{tensor_map}, {dst_le_id}, {dst_data_off}, {dst_counter_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{src_mem}], {size}, [{bar}], {cache_policy};",
+                    tensor_map = in(reg64) tensor_map, dst_le_id = in(reg32) dst_le_id,
+                    dst_data_off = in(reg64) dst_data_off,
+                    dst_counter_off = in(reg64) dst_counter_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4],
+                    src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5020,30 +5198,34 @@ pub trait FabricTryGetTensor: Sized {
         src_data_off: u64,
         tensor_coords: Self,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryGetTensor for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5052,24 +5234,26 @@ impl FabricTryGetTensor for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5078,25 +5262,27 @@ impl FabricTryGetTensor for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5105,26 +5291,28 @@ impl FabricTryGetTensor for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5133,27 +5321,29 @@ impl FabricTryGetTensor for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5227,31 +5417,35 @@ pub trait FabricTryGetTensorL2CacheHint: Sized {
         tensor_coords: Self,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryGetTensorL2CacheHint for [i32; 1]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 1],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 1],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.1d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5260,25 +5454,27 @@ impl FabricTryGetTensorL2CacheHint for [i32; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5287,26 +5483,28 @@ impl FabricTryGetTensorL2CacheHint for [i32; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5315,27 +5513,29 @@ impl FabricTryGetTensorL2CacheHint for [i32; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5344,28 +5544,30 @@ impl FabricTryGetTensorL2CacheHint for [i32; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5506,38 +5708,42 @@ pub trait FabricTryGetTensorOverrideLowerStrideUpperStride<const N: usize, const
         upper_stride: u16,
         tensor_coords: [i32; N],
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryGetTensorOverrideLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5546,34 +5752,36 @@ impl FabricTryGetTensorOverrideLowerStrideUpperStride<3, 2> for [u16; 3]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5582,37 +5790,39 @@ impl FabricTryGetTensorOverrideLowerStrideUpperStride<4, 3> for [u16; 4]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5621,40 +5831,42 @@ impl FabricTryGetTensorOverrideLowerStrideUpperStride<5, 4> for [u16; 5]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}];",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5805,39 +6017,43 @@ pub trait FabricTryGetTensorOverrideL2CacheHintLowerStrideUpperStride<
         tensor_coords: [i32; N],
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl FabricTryGetTensorOverrideL2CacheHintLowerStrideUpperStride<2, 1> for [u16; 2]
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 2],
-        lower_stride: [u32; 1],
-        upper_stride: u16,
-        tensor_coords: [i32; 2],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                lower_stride0 = in(reg32) lower_stride[0],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 2],
+            lower_stride: [u32; 1],
+            upper_stride: u16,
+            tensor_coords: [i32; 2],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.2d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}}}, {{{lower_stride0}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5846,35 +6062,37 @@ impl FabricTryGetTensorOverrideL2CacheHintLowerStrideUpperStride<3, 2> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 3],
-        lower_stride: [u32; 2],
-        upper_stride: u16,
-        tensor_coords: [i32; 3],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 3],
+            lower_stride: [u32; 2],
+            upper_stride: u16,
+            tensor_coords: [i32; 3],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.3d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}}}, {{{lower_stride0}, {lower_stride1}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5883,38 +6101,40 @@ impl FabricTryGetTensorOverrideL2CacheHintLowerStrideUpperStride<4, 3> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 4],
-        lower_stride: [u32; 3],
-        upper_stride: u16,
-        tensor_coords: [i32; 4],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 4],
+            lower_stride: [u32; 3],
+            upper_stride: u16,
+            tensor_coords: [i32; 4],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.4d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5923,41 +6143,43 @@ impl FabricTryGetTensorOverrideL2CacheHintLowerStrideUpperStride<5, 4> for [u16;
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        dst_mem: *mut (),
-        tensor_map: *const (),
-        src_le_id: u32,
-        src_data_off: u64,
-        tensor_size: [u16; 5],
-        lower_stride: [u32; 4],
-        upper_stride: u16,
-        tensor_coords: [i32; 5],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cache_policy};",
-                dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
-                src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
-                tensor_size0 = in(reg16) tensor_size[0],
-                tensor_size1 = in(reg16) tensor_size[1],
-                tensor_size2 = in(reg16) tensor_size[2],
-                tensor_size3 = in(reg16) tensor_size[3],
-                tensor_size4 = in(reg16) tensor_size[4],
-                lower_stride0 = in(reg32) lower_stride[0],
-                lower_stride1 = in(reg32) lower_stride[1],
-                lower_stride2 = in(reg32) lower_stride[2],
-                lower_stride3 = in(reg32) lower_stride[3],
-                upper_stride = in(reg16) upper_stride,
-                tensor_coords0 = in(reg32) tensor_coords[0],
-                tensor_coords1 = in(reg32) tensor_coords[1],
-                tensor_coords2 = in(reg32) tensor_coords[2],
-                tensor_coords3 = in(reg32) tensor_coords[3],
-                tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(
+            dst_mem: *mut (),
+            tensor_map: *const (),
+            src_le_id: u32,
+            src_data_off: u64,
+            tensor_size: [u16; 5],
+            lower_stride: [u32; 4],
+            upper_stride: u16,
+            tensor_coords: [i32; 5],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_get.async.tensor.5d.shared::cta.tile.mbarrier::complete_tx::bytes.mbarrier::report::fabric.L2::cache_hint.override::global_address.override::global_dim_stride.relaxed.sys.b128 [{dst_mem}], [{tensor_map}, {src_le_id}, {src_data_off}, {{{tensor_size0}, {tensor_size1}, {tensor_size2}, {tensor_size3}, {tensor_size4}}}, {{{lower_stride0}, {lower_stride1}, {lower_stride2}, {lower_stride3}}}, {upper_stride}, {{{tensor_coords0}, {tensor_coords1}, {tensor_coords2}, {tensor_coords3}, {tensor_coords4}}}], [{bar}], {cache_policy};",
+                    dst_mem = in(reg32) as_ptr_smem(dst_mem), tensor_map = in(reg64) tensor_map,
+                    src_le_id = in(reg32) src_le_id, src_data_off = in(reg64) src_data_off,
+                    tensor_size0 = in(reg16) tensor_size[0],
+                    tensor_size1 = in(reg16) tensor_size[1],
+                    tensor_size2 = in(reg16) tensor_size[2],
+                    tensor_size3 = in(reg16) tensor_size[3],
+                    tensor_size4 = in(reg16) tensor_size[4],
+                    lower_stride0 = in(reg32) lower_stride[0],
+                    lower_stride1 = in(reg32) lower_stride[1],
+                    lower_stride2 = in(reg32) lower_stride[2],
+                    lower_stride3 = in(reg32) lower_stride[3],
+                    upper_stride = in(reg16) upper_stride,
+                    tensor_coords0 = in(reg32) tensor_coords[0],
+                    tensor_coords1 = in(reg32) tensor_coords[1],
+                    tensor_coords2 = in(reg32) tensor_coords[2],
+                    tensor_coords3 = in(reg32) tensor_coords[3],
+                    tensor_coords4 = in(reg32) tensor_coords[4], bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -6019,7 +6241,9 @@ pub trait FabricTryRed<T: Value>: Sealed {
         src_mem: *const T,
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6028,22 +6252,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const u32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const u32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6071,22 +6297,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const i32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const i32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6112,22 +6340,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6151,22 +6381,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6194,22 +6426,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const i64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const i64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6235,22 +6469,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6274,22 +6510,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6311,22 +6549,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const bf16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const bf16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6399,7 +6639,9 @@ pub trait FabricTryRedMultimem<T: Value>: Sealed {
         src_mem: *const T,
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6408,22 +6650,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const u32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const u32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6451,22 +6695,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const i32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const i32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6492,22 +6738,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6531,22 +6779,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6574,22 +6824,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const i64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const i64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6615,22 +6867,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6654,22 +6908,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const f16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const f16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6691,22 +6947,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                src_mem: *const bf16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    src_mem: *const bf16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6782,7 +7040,9 @@ pub trait FabricTryRedCounted<T: Value>: Sealed {
         src_mem: *const T,
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6791,24 +7051,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const u32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const u32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6836,24 +7098,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const i32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const i32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6879,24 +7143,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6920,24 +7186,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6965,24 +7233,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const i64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const i64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7008,24 +7278,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7049,24 +7321,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7088,24 +7362,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const bf16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const bf16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7181,7 +7457,9 @@ pub trait FabricTryRedMultimemCounted<T: Value>: Sealed {
         src_mem: *const T,
         size: u32,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7190,24 +7468,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const u32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const u32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7235,24 +7515,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const i32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const i32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7278,24 +7560,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f32,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f32,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7319,24 +7603,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7364,24 +7650,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const i64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const i64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7407,24 +7695,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7448,24 +7738,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const f16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const f16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7487,24 +7779,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                dst_counter_off: u64,
-                src_mem: *const bf16,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        dst_counter_off = in(reg64) dst_counter_off,
-                        src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    dst_counter_off: u64,
+                    src_mem: *const bf16,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            dst_counter_off = in(reg64) dst_counter_off,
+                            src_mem = in(reg32) as_ptr_smem(src_mem), size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7568,7 +7862,16 @@ pub unsafe fn fabric_try_pullred<Op, T: Value>(
 )]
 pub trait FabricTryPullred<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, dst: *mut T, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64);
+    unsafe fn issue(
+        self,
+        dst: *mut T,
+        src_le_id: u32,
+        src_data_off: u64,
+        size: u32,
+        bar: *mut u64,
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7577,22 +7880,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut u32,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut u32,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7620,22 +7925,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut i32,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut i32,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7661,22 +7968,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut f32,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut f32,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7700,22 +8009,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut u64,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut u64,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7743,22 +8054,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut i64,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut i64,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7784,22 +8097,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut f64,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut f64,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7821,22 +8136,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut f16,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut f16,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7858,22 +8175,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst: *mut bf16,
-                src_le_id: u32,
-                src_data_off: u64,
-                size: u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                        src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                        bar = in(reg32) as_ptr_smem(bar), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst: *mut bf16,
+                    src_le_id: u32,
+                    src_data_off: u64,
+                    size: u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                            src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                            bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7937,22 +8256,26 @@ pub unsafe fn fabric_try_pullred_acc_f32<T>(
 )]
 pub trait FabricTryPullredAccF32: Value {
     #[doc(hidden)]
-    unsafe fn issue(dst: *mut Self, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64);
+    unsafe fn issue(dst: *mut Self, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64) {
+        lacking()
+    }
 }
 
 impl FabricTryPullredAccF32 for f16
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(dst: *mut f16, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.acc::f32.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_93 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(dst: *mut f16, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.acc::f32.f16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
+                    dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                    src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -7961,15 +8284,17 @@ impl FabricTryPullredAccF32 for bf16
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(dst: *mut bf16, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64) {
-        unsafe {
-            asm!(
-                "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.acc::f32.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
-                dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
-                src_data_off = in(reg64) src_data_off, size = in(reg32) size,
-                bar = in(reg32) as_ptr_smem(bar), options(nostack),
-            );
+    on_target! { [ptx_93 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(dst: *mut bf16, src_le_id: u32, src_data_off: u64, size: u32, bar: *mut u64) {
+            unsafe {
+                asm!(
+                    "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys.add.acc::f32.bf16.sync [{dst}], [{src_le_id}, {src_data_off}], {size}, [{bar}], 0xFFFFFFFF;",
+                    dst = in(reg32) as_ptr_smem(dst), src_le_id = in(reg32) src_le_id,
+                    src_data_off = in(reg64) src_data_off, size = in(reg32) size,
+                    bar = in(reg32) as_ptr_smem(bar), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8031,7 +8356,9 @@ pub trait FabricTryAtom<T: Value>: Sealed {
         smem_dst: *mut T,
         smem_src: *const T,
         bar: *mut u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -8040,23 +8367,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut u32,
-                smem_src: *const u32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut u32,
+                    smem_src: *const u32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8088,23 +8417,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut i32,
-                smem_src: *const i32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut i32,
+                    smem_src: *const i32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8130,23 +8461,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f32,
-                smem_src: *const f32,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f32,
+                    smem_src: *const f32,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8174,23 +8507,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut u64,
-                smem_src: *const u64,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut u64,
+                    smem_src: *const u64,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8222,23 +8557,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut i64,
-                smem_src: *const i64,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut i64,
+                    smem_src: *const i64,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8264,23 +8601,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f64,
-                smem_src: *const f64,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f64,
+                    smem_src: *const f64,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8306,23 +8645,25 @@ impl FabricTryAtom<[u64; 2]> for op_exch
 where
     for<'a> Target: Has<ptx_94> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut [u64; 2],
-        smem_src: *const [u64; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_100]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_le_id: u32,
+            dst_data_off: u64,
+            smem_dst: *mut [u64; 2],
+            smem_src: *const [u64; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
+                    dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                    smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                    smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -8331,23 +8672,25 @@ impl FabricTryAtom<[u64; 2]> for op_cas
 where
     for<'a> Target: Has<ptx_94> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut [u64; 2],
-        smem_src: *const [u64; 2],
-        bar: *mut u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_100]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_le_id: u32,
+            dst_data_off: u64,
+            smem_dst: *mut [u64; 2],
+            smem_src: *const [u64; 2],
+            bar: *mut u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys.cas.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}];",
+                    dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                    smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                    smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -8358,23 +8701,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f16x2,
-                smem_src: *const f16x2,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f16x2,
+                    smem_src: *const f16x2,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8396,23 +8741,25 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut bf16x2,
-                smem_src: *const bf16x2,
-                bar: *mut u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut bf16x2,
+                    smem_src: *const bf16x2,
+                    bar: *mut u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8498,7 +8845,9 @@ pub trait FabricTryAtomL2CacheHint<T: Value>: Sealed {
         smem_src: *const T,
         bar: *mut u64,
         cache_policy: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -8507,24 +8856,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut u32,
-                smem_src: *const u32,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut u32,
+                    smem_src: *const u32,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8556,24 +8907,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut i32,
-                smem_src: *const i32,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut i32,
+                    smem_src: *const i32,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8599,24 +8952,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f32,
-                smem_src: *const f32,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f32,
+                    smem_src: *const f32,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8644,24 +8999,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut u64,
-                smem_src: *const u64,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut u64,
+                    smem_src: *const u64,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8693,24 +9050,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut i64,
-                smem_src: *const i64,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut i64,
+                    smem_src: *const i64,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8736,24 +9095,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f64,
-                smem_src: *const f64,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f64,
+                    smem_src: *const f64,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8779,24 +9140,26 @@ impl FabricTryAtomL2CacheHint<[u64; 2]> for op_exch
 where
     for<'a> Target: Has<ptx_94> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut [u64; 2],
-        smem_src: *const [u64; 2],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_100]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_le_id: u32,
+            dst_data_off: u64,
+            smem_dst: *mut [u64; 2],
+            smem_src: *const [u64; 2],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.exch.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
+                    dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                    smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                    smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -8805,24 +9168,26 @@ impl FabricTryAtomL2CacheHint<[u64; 2]> for op_cas
 where
     for<'a> Target: Has<ptx_94> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        dst_le_id: u32,
-        dst_data_off: u64,
-        smem_dst: *mut [u64; 2],
-        smem_src: *const [u64; 2],
-        bar: *mut u64,
-        cache_policy: u64,
-    ) {
-        unsafe {
-            asm!(
-                "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
-                dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_94 sm_100]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            dst_le_id: u32,
+            dst_data_off: u64,
+            smem_dst: *mut [u64; 2],
+            smem_src: *const [u64; 2],
+            bar: *mut u64,
+            cache_policy: u64,
+        ) {
+            unsafe {
+                asm!(
+                    "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.L2::cache_hint.relaxed.sys.cas.b128 [{dst_le_id}, {dst_data_off}], [{smem_dst}], [{smem_src}], [{bar}], {cache_policy};",
+                    dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                    smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                    smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -8833,24 +9198,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut f16x2,
-                smem_src: *const f16x2,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut f16x2,
+                    smem_src: *const f16x2,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8872,24 +9239,26 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                dst_le_id: u32,
-                dst_data_off: u64,
-                smem_dst: *mut bf16x2,
-                smem_src: *const bf16x2,
-                bar: *mut u64,
-                cache_policy: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
-                        smem_dst = in(reg32) as_ptr_smem(smem_dst),
-                        smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
-                        cache_policy = in(reg64) cache_policy, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    dst_le_id: u32,
+                    dst_data_off: u64,
+                    smem_dst: *mut bf16x2,
+                    smem_src: *const bf16x2,
+                    bar: *mut u64,
+                    cache_policy: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst_le_id = in(reg32) dst_le_id, dst_data_off = in(reg64) dst_data_off,
+                            smem_dst = in(reg32) as_ptr_smem(smem_dst),
+                            smem_src = in(reg32) as_ptr_smem(smem_src), bar = in(reg32) as_ptr_smem(bar),
+                            cache_policy = in(reg64) cache_policy, options(nostack),
+                        );
+                    }
                 }
             }
         }

@@ -28,7 +28,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::asm::asm;
 use crate::immediate::n32;
@@ -38,7 +39,8 @@ use crate::tags::{
     space_cluster, space_global, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_75, ptx_78, ptx_80, ptx_83, ptx_86, ptx_93, ptx_94, ptx_95, sm_90, sm_100,
+    Has, Target, lacking, on_target, ptx_75, ptx_78, ptx_80, ptx_83, ptx_86, ptx_93, ptx_94,
+    ptx_95, sm_90, sm_100,
 };
 
 /// Orders the memory accesses of the executing thread, as the threads in `scope` see them.
@@ -72,7 +74,9 @@ where
 )]
 pub trait Fence: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -81,10 +85,12 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            fn issue(self) {
-                unsafe {
-                    asm!($ptx, options(nostack),);
+            on_target! { [$($has)*]
+                #[inline(always)]
+                fn issue(self) {
+                    unsafe {
+                        asm!($ptx, options(nostack),);
+                    }
                 }
             }
         }
@@ -213,7 +219,9 @@ where
 )]
 pub trait FenceProxyAsyncSpace: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -222,10 +230,12 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            fn issue(self) {
-                unsafe {
-                    asm!($ptx, options(nostack),);
+            on_target! { [$($has)*]
+                #[inline(always)]
+                fn issue(self) {
+                    unsafe {
+                        asm!($ptx, options(nostack),);
+                    }
                 }
             }
         }
@@ -276,7 +286,9 @@ pub fn fence_proxy_async_generic_sync_restrict<Sem, Space, Scope>(
 )]
 pub trait FenceProxyAsyncGenericSyncRestrict: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -285,10 +297,12 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            fn issue(self) {
-                unsafe {
-                    asm!($ptx, options(nostack),);
+            on_target! { [$($has)*]
+                #[inline(always)]
+                fn issue(self) {
+                    unsafe {
+                        asm!($ptx, options(nostack),);
+                    }
                 }
             }
         }
@@ -334,20 +348,24 @@ where
 )]
 pub trait FenceSyncRestrict: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 impl FenceSyncRestrict for (sem_acquire, space_cluster)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.acquire.sync_restrict::shared::cluster.cluster;",
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.acquire.sync_restrict::shared::cluster.cluster;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -356,13 +374,15 @@ impl FenceSyncRestrict for (sem_release, space_shared)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.release.sync_restrict::shared::cta.cluster;",
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.release.sync_restrict::shared::cta.cluster;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -410,17 +430,21 @@ where
 )]
 pub trait FenceProxyAliasSem: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 impl FenceProxyAliasSem for sem_acquire
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.proxy.alias.acquire.sys;", options(nostack),);
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!("fence.proxy.alias.acquire.sys;", options(nostack),);
+            }
         }
     }
 }
@@ -429,10 +453,12 @@ impl FenceProxyAliasSem for sem_release
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!("fence.proxy.alias.release.sys;", options(nostack),);
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!("fence.proxy.alias.release.sys;", options(nostack),);
+            }
         }
     }
 }
@@ -464,20 +490,24 @@ where
 )]
 pub trait FenceProxyFabricFabricAlias: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 impl FenceProxyFabricFabricAlias for sem_acquire
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.fabric::fabric.alias.acquire.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.fabric::fabric.alias.acquire.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -486,13 +516,15 @@ impl FenceProxyFabricFabricAlias for sem_release
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.fabric::fabric.alias.release.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.fabric::fabric.alias.release.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -524,20 +556,24 @@ where
 )]
 pub trait FenceProxyFabricGenericAlias: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 impl FenceProxyFabricGenericAlias for sem_acquire
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.fabric::generic.alias.acquire.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.fabric::generic.alias.acquire.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -546,13 +582,15 @@ impl FenceProxyFabricGenericAlias for sem_release
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.fabric::generic.alias.release.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.fabric::generic.alias.release.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -584,20 +622,24 @@ where
 )]
 pub trait FenceProxyGenericFabricAlias: Sealed {
     #[doc(hidden)]
-    fn issue(self);
+    fn issue(self) {
+        lacking()
+    }
 }
 
 impl FenceProxyGenericFabricAlias for sem_acquire
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.generic::fabric.alias.acquire.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.generic::fabric.alias.acquire.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -606,13 +648,15 @@ impl FenceProxyGenericFabricAlias for sem_release
 where
     for<'a> Target: Has<ptx_93> + Has<sm_100>,
 {
-    #[inline(always)]
-    fn issue(self) {
-        unsafe {
-            asm!(
-                "fence.proxy.generic::fabric.alias.release.sys;",
-                options(nostack),
-            );
+    on_target! { [ptx_93 sm_100]
+        #[inline(always)]
+        fn issue(self) {
+            unsafe {
+                asm!(
+                    "fence.proxy.generic::fabric.alias.release.sys;",
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -651,7 +695,9 @@ where
 )]
 pub trait FenceProxyTensormapGeneric: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self);
+    unsafe fn issue(self) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -660,10 +706,12 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self) {
-                unsafe {
-                    asm!($ptx, options(nostack),);
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self) {
+                    unsafe {
+                        asm!($ptx, options(nostack),);
+                    }
                 }
             }
         }
@@ -721,7 +769,9 @@ pub unsafe fn fence_proxy_tensormap_generic_addr_size<Scope, T, const SIZE: i32>
 )]
 pub trait FenceProxyTensormapGenericAddrSize: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>);
+    unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -730,14 +780,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
-                const { assert!(SIZE == 128, "`size` must be 128") };
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) addr, size = const SIZE, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SIZE: i32>(self, addr: *const (), _size: n32<SIZE>) {
+                    const { assert!(SIZE == 128, "`size` must be 128") };
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) addr, size = const SIZE, options(nostack),
+                        );
+                    }
                 }
             }
         }

@@ -19,12 +19,13 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::as_ptr_gmem;
 use crate::asm::asm;
 use crate::tags::space_global;
-use crate::target::{Has, Target, ptx_74, ptx_83, ptx_88, sm_80, sm_100};
+use crate::target::{Has, Target, lacking, on_target, ptx_74, ptx_83, ptx_88, sm_80, sm_100};
 use crate::value::Value;
 
 /// Loads a value of 8 to 256 bits from global memory.
@@ -63,7 +64,9 @@ where
 )]
 pub trait Ld: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl Ld for u8 {
@@ -126,22 +129,24 @@ impl Ld for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -149,20 +154,22 @@ impl Ld for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -202,7 +209,9 @@ where
 )]
 pub trait LdNc: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNc for u8 {
@@ -265,22 +274,24 @@ impl LdNc for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -288,20 +299,22 @@ impl LdNc for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -343,23 +356,27 @@ where
 )]
 pub trait LdL1EvictFirst: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictFirst for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -367,16 +384,18 @@ impl LdL1EvictFirst for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -384,16 +403,18 @@ impl LdL1EvictFirst for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -401,16 +422,18 @@ impl LdL1EvictFirst for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -418,22 +441,24 @@ impl LdL1EvictFirst for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_first.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_first.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -441,20 +466,22 @@ impl LdL1EvictFirst for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -496,23 +523,27 @@ where
 )]
 pub trait LdL1EvictLast: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictLast for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -520,16 +551,18 @@ impl LdL1EvictLast for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -537,16 +570,18 @@ impl LdL1EvictLast for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -554,16 +589,18 @@ impl LdL1EvictLast for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -571,22 +608,24 @@ impl LdL1EvictLast for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_last.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_last.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -594,20 +633,22 @@ impl LdL1EvictLast for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -649,23 +690,27 @@ where
 )]
 pub trait LdL1NoAllocate: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1NoAllocate for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -673,16 +718,18 @@ impl LdL1NoAllocate for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -690,16 +737,18 @@ impl LdL1NoAllocate for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -707,16 +756,18 @@ impl LdL1NoAllocate for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -724,22 +775,24 @@ impl LdL1NoAllocate for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::no_allocate.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::no_allocate.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -747,20 +800,22 @@ impl LdL1NoAllocate for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -802,23 +857,27 @@ where
 )]
 pub trait LdNcL1EvictFirst: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictFirst for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -826,16 +885,18 @@ impl LdNcL1EvictFirst for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -843,16 +904,18 @@ impl LdNcL1EvictFirst for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -860,16 +923,18 @@ impl LdNcL1EvictFirst for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -877,22 +942,24 @@ impl LdNcL1EvictFirst for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_first.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_first.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -900,20 +967,22 @@ impl LdNcL1EvictFirst for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -955,23 +1024,27 @@ where
 )]
 pub trait LdNcL1EvictLast: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictLast for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -979,16 +1052,18 @@ impl LdNcL1EvictLast for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -996,16 +1071,18 @@ impl LdNcL1EvictLast for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1013,16 +1090,18 @@ impl LdNcL1EvictLast for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1030,22 +1109,24 @@ impl LdNcL1EvictLast for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_last.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_last.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1053,20 +1134,22 @@ impl LdNcL1EvictLast for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -1108,23 +1191,27 @@ where
 )]
 pub trait LdNcL1NoAllocate: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1NoAllocate for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1132,16 +1219,18 @@ impl LdNcL1NoAllocate for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1149,16 +1238,18 @@ impl LdNcL1NoAllocate for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1166,16 +1257,18 @@ impl LdNcL1NoAllocate for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1183,22 +1276,24 @@ impl LdNcL1NoAllocate for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::no_allocate.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::no_allocate.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1206,20 +1301,22 @@ impl LdNcL1NoAllocate for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4]) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}];",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -1268,24 +1365,28 @@ where
 )]
 pub trait LdL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1293,17 +1394,19 @@ impl LdL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1311,17 +1414,19 @@ impl LdL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1329,17 +1434,19 @@ impl LdL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1347,23 +1454,25 @@ impl LdL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1371,21 +1480,23 @@ impl LdL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -1422,23 +1533,27 @@ where
 )]
 pub trait LdL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1446,16 +1561,18 @@ impl LdL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1463,16 +1580,18 @@ impl LdL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1480,16 +1599,18 @@ impl LdL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1497,22 +1618,24 @@ impl LdL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1560,24 +1683,28 @@ where
 )]
 pub trait LdL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1585,17 +1712,19 @@ impl LdL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1603,17 +1732,19 @@ impl LdL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1621,17 +1752,19 @@ impl LdL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1639,23 +1772,25 @@ impl LdL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1709,24 +1844,28 @@ where
 )]
 pub trait LdL1EvictFirstL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictFirstL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1734,17 +1873,19 @@ impl LdL1EvictFirstL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1752,17 +1893,19 @@ impl LdL1EvictFirstL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1770,17 +1913,19 @@ impl LdL1EvictFirstL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1788,23 +1933,25 @@ impl LdL1EvictFirstL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_first.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_first.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -1812,21 +1959,23 @@ impl LdL1EvictFirstL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -1863,23 +2012,27 @@ where
 )]
 pub trait LdL1EvictFirstL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictFirstL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -1887,16 +2040,18 @@ impl LdL1EvictFirstL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1904,16 +2059,18 @@ impl LdL1EvictFirstL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1921,16 +2078,18 @@ impl LdL1EvictFirstL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -1938,22 +2097,24 @@ impl LdL1EvictFirstL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_first.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_first.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2001,24 +2162,28 @@ where
 )]
 pub trait LdL1EvictFirstL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictFirstL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2026,17 +2191,19 @@ impl LdL1EvictFirstL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2044,17 +2211,19 @@ impl LdL1EvictFirstL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2062,17 +2231,19 @@ impl LdL1EvictFirstL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2080,23 +2251,25 @@ impl LdL1EvictFirstL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_first.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2150,24 +2323,28 @@ where
 )]
 pub trait LdL1EvictLastL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictLastL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2175,17 +2352,19 @@ impl LdL1EvictLastL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2193,17 +2372,19 @@ impl LdL1EvictLastL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2211,17 +2392,19 @@ impl LdL1EvictLastL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2229,23 +2412,25 @@ impl LdL1EvictLastL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_last.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_last.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2253,21 +2438,23 @@ impl LdL1EvictLastL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -2304,23 +2491,27 @@ where
 )]
 pub trait LdL1EvictLastL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictLastL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2328,16 +2519,18 @@ impl LdL1EvictLastL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2345,16 +2538,18 @@ impl LdL1EvictLastL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2362,16 +2557,18 @@ impl LdL1EvictLastL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2379,22 +2576,24 @@ impl LdL1EvictLastL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_last.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_last.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2442,24 +2641,28 @@ where
 )]
 pub trait LdL1EvictLastL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1EvictLastL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2467,17 +2670,19 @@ impl LdL1EvictLastL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2485,17 +2690,19 @@ impl LdL1EvictLastL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2503,17 +2710,19 @@ impl LdL1EvictLastL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2521,23 +2730,25 @@ impl LdL1EvictLastL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::evict_last.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2591,24 +2802,28 @@ where
 )]
 pub trait LdL1NoAllocateL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1NoAllocateL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2616,17 +2831,19 @@ impl LdL1NoAllocateL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2634,17 +2851,19 @@ impl LdL1NoAllocateL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2652,17 +2871,19 @@ impl LdL1NoAllocateL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2670,23 +2891,25 @@ impl LdL1NoAllocateL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::no_allocate.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::no_allocate.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2694,21 +2917,23 @@ impl LdL1NoAllocateL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -2745,23 +2970,27 @@ where
 )]
 pub trait LdL1NoAllocateL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1NoAllocateL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2769,16 +2998,18 @@ impl LdL1NoAllocateL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2786,16 +3017,18 @@ impl LdL1NoAllocateL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2803,16 +3036,18 @@ impl LdL1NoAllocateL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2820,22 +3055,24 @@ impl LdL1NoAllocateL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::no_allocate.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::no_allocate.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -2883,24 +3120,28 @@ where
 )]
 pub trait LdL1NoAllocateL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdL1NoAllocateL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -2908,17 +3149,19 @@ impl LdL1NoAllocateL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2926,17 +3169,19 @@ impl LdL1NoAllocateL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2944,17 +3189,19 @@ impl LdL1NoAllocateL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -2962,23 +3209,25 @@ impl LdL1NoAllocateL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.L1::no_allocate.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3032,24 +3281,28 @@ where
 )]
 pub trait LdNcL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3057,17 +3310,19 @@ impl LdNcL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3075,17 +3330,19 @@ impl LdNcL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3093,17 +3350,19 @@ impl LdNcL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3111,23 +3370,25 @@ impl LdNcL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3135,21 +3396,23 @@ impl LdNcL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -3186,23 +3449,27 @@ where
 )]
 pub trait LdNcL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3210,16 +3477,18 @@ impl LdNcL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3227,16 +3496,18 @@ impl LdNcL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3244,16 +3515,18 @@ impl LdNcL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3261,22 +3534,24 @@ impl LdNcL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3324,24 +3599,28 @@ where
 )]
 pub trait LdNcL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3349,17 +3628,19 @@ impl LdNcL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3367,17 +3648,19 @@ impl LdNcL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3385,17 +3668,19 @@ impl LdNcL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3403,23 +3688,25 @@ impl LdNcL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3473,24 +3760,28 @@ where
 )]
 pub trait LdNcL1EvictFirstL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictFirstL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3498,17 +3789,19 @@ impl LdNcL1EvictFirstL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3516,17 +3809,19 @@ impl LdNcL1EvictFirstL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3534,17 +3829,19 @@ impl LdNcL1EvictFirstL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3552,23 +3849,25 @@ impl LdNcL1EvictFirstL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_first.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3576,21 +3875,23 @@ impl LdNcL1EvictFirstL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -3627,23 +3928,27 @@ where
 )]
 pub trait LdNcL1EvictFirstL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictFirstL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3651,16 +3956,18 @@ impl LdNcL1EvictFirstL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3668,16 +3975,18 @@ impl LdNcL1EvictFirstL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3685,16 +3994,18 @@ impl LdNcL1EvictFirstL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3702,22 +4013,24 @@ impl LdNcL1EvictFirstL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_first.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_first.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3765,24 +4078,28 @@ where
 )]
 pub trait LdNcL1EvictFirstL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictFirstL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3790,17 +4107,19 @@ impl LdNcL1EvictFirstL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3808,17 +4127,19 @@ impl LdNcL1EvictFirstL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3826,17 +4147,19 @@ impl LdNcL1EvictFirstL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3844,23 +4167,25 @@ impl LdNcL1EvictFirstL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_first.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -3914,24 +4239,28 @@ where
 )]
 pub trait LdNcL1EvictLastL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictLastL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -3939,17 +4268,19 @@ impl LdNcL1EvictLastL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3957,17 +4288,19 @@ impl LdNcL1EvictLastL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3975,17 +4308,19 @@ impl LdNcL1EvictLastL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -3993,23 +4328,25 @@ impl LdNcL1EvictLastL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_last.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4017,21 +4354,23 @@ impl LdNcL1EvictLastL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -4068,23 +4407,27 @@ where
 )]
 pub trait LdNcL1EvictLastL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictLastL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -4092,16 +4435,18 @@ impl LdNcL1EvictLastL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4109,16 +4454,18 @@ impl LdNcL1EvictLastL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4126,16 +4473,18 @@ impl LdNcL1EvictLastL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4143,22 +4492,24 @@ impl LdNcL1EvictLastL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_last.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_last.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4206,24 +4557,28 @@ where
 )]
 pub trait LdNcL1EvictLastL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1EvictLastL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -4231,17 +4586,19 @@ impl LdNcL1EvictLastL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4249,17 +4606,19 @@ impl LdNcL1EvictLastL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4267,17 +4626,19 @@ impl LdNcL1EvictLastL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4285,23 +4646,25 @@ impl LdNcL1EvictLastL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::evict_last.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4355,24 +4718,28 @@ where
 )]
 pub trait LdNcL1NoAllocateL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1NoAllocateL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -4380,17 +4747,19 @@ impl LdNcL1NoAllocateL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4398,17 +4767,19 @@ impl LdNcL1NoAllocateL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4416,17 +4787,19 @@ impl LdNcL1NoAllocateL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4434,23 +4807,25 @@ impl LdNcL1NoAllocateL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4458,21 +4833,23 @@ impl LdNcL1NoAllocateL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
-        let dest0: u64;
-        let dest1: u64;
-        let dest2: u64;
-        let dest3: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
-                dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 4], cache_policy: u64) -> [u64; 4] {
+            let dest0: u64;
+            let dest1: u64;
+            let dest2: u64;
+            let dest3: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b64 {{{dest0}, {dest1}, {dest2}, {dest3}}}, [{addr}], {cache_policy};",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1, dest2 = out(reg64) dest2,
+                    dest3 = out(reg64) dest3, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            [dest0, dest1, dest2, dest3]
         }
-        [dest0, dest1, dest2, dest3]
     }
 }
 
@@ -4509,23 +4886,27 @@ where
 )]
 pub trait LdNcL1NoAllocateL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self) -> Self;
+    unsafe fn issue(addr: *const Self) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1NoAllocateL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::256B.b8 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::256B.b8 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -4533,16 +4914,18 @@ impl LdNcL1NoAllocateL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::256B.b16 {dest}, [{addr}];",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::256B.b16 {dest}, [{addr}];",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4550,16 +4933,18 @@ impl LdNcL1NoAllocateL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::256B.b32 {dest}, [{addr}];",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::256B.b32 {dest}, [{addr}];",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4567,16 +4952,18 @@ impl LdNcL1NoAllocateL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::256B.b64 {dest}, [{addr}];",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::256B.b64 {dest}, [{addr}];",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4584,22 +4971,24 @@ impl LdNcL1NoAllocateL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::no_allocate.L2::256B.b128 B128_dest, [{addr}];",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2]) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::no_allocate.L2::256B.b128 B128_dest, [{addr}];",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4647,24 +5036,28 @@ where
 )]
 pub trait LdNcL1NoAllocateL2CacheHintL2256B: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self;
+    unsafe fn issue(addr: *const Self, cache_policy: u64) -> Self {
+        lacking()
+    }
 }
 
 impl LdNcL1NoAllocateL2CacheHintL2256B for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u8, cache_policy: u64) -> u8 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b8 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest as u8
         }
-        dest as u8
     }
 }
 
@@ -4672,17 +5065,19 @@ impl LdNcL1NoAllocateL2CacheHintL2256B for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
-        let dest: u16;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u16, cache_policy: u64) -> u16 {
+            let dest: u16;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b16 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg16) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4690,17 +5085,19 @@ impl LdNcL1NoAllocateL2CacheHintL2256B for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
-        let dest: u32;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u32, cache_policy: u64) -> u32 {
+            let dest: u32;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b32 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4708,17 +5105,19 @@ impl LdNcL1NoAllocateL2CacheHintL2256B for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
-        let dest: u64;
-        unsafe {
-            asm!(
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
-                dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const u64, cache_policy: u64) -> u64 {
+            let dest: u64;
+            unsafe {
+                asm!(
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b64 {dest}, [{addr}], {cache_policy};",
+                    dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
+            dest
         }
-        dest
     }
 }
 
@@ -4726,23 +5125,25 @@ impl LdNcL1NoAllocateL2CacheHintL2256B for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
-        let dest0: u64;
-        let dest1: u64;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_dest;",
-                "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
-                "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
-                "}}",
-                dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
-                addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *const [u64; 2], cache_policy: u64) -> [u64; 2] {
+            let dest0: u64;
+            let dest1: u64;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_dest;",
+                    "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.b128 B128_dest, [{addr}], {cache_policy};",
+                    "mov.b128 {{{dest0}, {dest1}}}, B128_dest;",
+                    "}}",
+                    dest0 = out(reg64) dest0, dest1 = out(reg64) dest1,
+                    addr = in(reg64) as_ptr_gmem(addr), cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
+            [dest0, dest1]
         }
-        [dest0, dest1]
     }
 }
 
@@ -4780,7 +5181,9 @@ where
 )]
 pub trait St: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self);
+    unsafe fn issue(addr: *mut Self, src: Self) {
+        lacking()
+    }
 }
 
 impl St for u8 {
@@ -4836,18 +5239,20 @@ impl St for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.b128 [{addr}], B128_src;",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.b128 [{addr}], B128_src;",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -4856,15 +5261,17 @@ impl St for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
-        unsafe {
-            asm!(
-                "st.global.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
+            unsafe {
+                asm!(
+                    "st.global.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4905,21 +5312,25 @@ where
 )]
 pub trait StL1EvictFirst: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self);
+    unsafe fn issue(addr: *mut Self, src: Self) {
+        lacking()
+    }
 }
 
 impl StL1EvictFirst for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.b8 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.b8 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -4928,13 +5339,15 @@ impl StL1EvictFirst for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.b16 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.b16 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -4943,13 +5356,15 @@ impl StL1EvictFirst for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.b32 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.b32 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -4958,13 +5373,15 @@ impl StL1EvictFirst for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.b64 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.b64 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -4973,18 +5390,20 @@ impl StL1EvictFirst for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::evict_first.b128 [{addr}], B128_src;",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::evict_first.b128 [{addr}], B128_src;",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -4993,15 +5412,17 @@ impl StL1EvictFirst for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5042,21 +5463,25 @@ where
 )]
 pub trait StL1EvictLast: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self);
+    unsafe fn issue(addr: *mut Self, src: Self) {
+        lacking()
+    }
 }
 
 impl StL1EvictLast for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.b8 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.b8 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5065,13 +5490,15 @@ impl StL1EvictLast for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.b16 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.b16 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5080,13 +5507,15 @@ impl StL1EvictLast for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.b32 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.b32 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5095,13 +5524,15 @@ impl StL1EvictLast for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.b64 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.b64 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5110,18 +5541,20 @@ impl StL1EvictLast for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::evict_last.b128 [{addr}], B128_src;",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::evict_last.b128 [{addr}], B128_src;",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -5130,15 +5563,17 @@ impl StL1EvictLast for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5179,21 +5614,25 @@ where
 )]
 pub trait StL1NoAllocate: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self);
+    unsafe fn issue(addr: *mut Self, src: Self) {
+        lacking()
+    }
 }
 
 impl StL1NoAllocate for u8
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.b8 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.b8 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5202,13 +5641,15 @@ impl StL1NoAllocate for u16
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.b16 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.b16 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5217,13 +5658,15 @@ impl StL1NoAllocate for u32
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.b32 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.b32 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5232,13 +5675,15 @@ impl StL1NoAllocate for u64
 where
     for<'a> Target: Has<ptx_74>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.b64 [{addr}], {src};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
-            );
+    on_target! { [ptx_74]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.b64 [{addr}], {src};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5247,18 +5692,20 @@ impl StL1NoAllocate for [u64; 2]
 where
     for<'a> Target: Has<ptx_83>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::no_allocate.b128 [{addr}], B128_src;",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], options(nostack),
-            );
+    on_target! { [ptx_83]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2]) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::no_allocate.b128 [{addr}], B128_src;",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -5267,15 +5714,17 @@ impl StL1NoAllocate for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4]) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5323,21 +5772,25 @@ pub unsafe fn st_L2_cache_hint<T: Value>(
 )]
 pub trait StL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64);
+    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64) {
+        lacking()
+    }
 }
 
 impl StL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5346,14 +5799,16 @@ impl StL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5362,14 +5817,16 @@ impl StL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5378,14 +5835,16 @@ impl StL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5394,19 +5853,21 @@ impl StL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5415,15 +5876,17 @@ impl StL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5473,21 +5936,25 @@ pub unsafe fn st_L1_evict_first_L2_cache_hint<T: Value>(
 )]
 pub trait StL1EvictFirstL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64);
+    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64) {
+        lacking()
+    }
 }
 
 impl StL1EvictFirstL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5496,14 +5963,16 @@ impl StL1EvictFirstL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5512,14 +5981,16 @@ impl StL1EvictFirstL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5528,14 +5999,16 @@ impl StL1EvictFirstL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5544,19 +6017,21 @@ impl StL1EvictFirstL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::evict_first.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::evict_first.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5565,15 +6040,17 @@ impl StL1EvictFirstL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_first.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_first.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5623,21 +6100,25 @@ pub unsafe fn st_L1_evict_last_L2_cache_hint<T: Value>(
 )]
 pub trait StL1EvictLastL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64);
+    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64) {
+        lacking()
+    }
 }
 
 impl StL1EvictLastL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5646,14 +6127,16 @@ impl StL1EvictLastL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5662,14 +6145,16 @@ impl StL1EvictLastL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5678,14 +6163,16 @@ impl StL1EvictLastL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5694,19 +6181,21 @@ impl StL1EvictLastL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::evict_last.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::evict_last.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5715,15 +6204,17 @@ impl StL1EvictLastL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::evict_last.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::evict_last.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5773,21 +6264,25 @@ pub unsafe fn st_L1_no_allocate_L2_cache_hint<T: Value>(
 )]
 pub trait StL1NoAllocateL2CacheHint: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64);
+    unsafe fn issue(addr: *mut Self, src: Self, cache_policy: u64) {
+        lacking()
+    }
 }
 
 impl StL1NoAllocateL2CacheHint for u8
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u8, src: u8, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.L2::cache_hint.b8 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) u32::from(src),
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5796,14 +6291,16 @@ impl StL1NoAllocateL2CacheHint for u16
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u16, src: u16, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.L2::cache_hint.b16 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg16) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5812,14 +6309,16 @@ impl StL1NoAllocateL2CacheHint for u32
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, src: u32, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.L2::cache_hint.b32 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg32) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5828,14 +6327,16 @@ impl StL1NoAllocateL2CacheHint for u64
 where
     for<'a> Target: Has<ptx_74> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_74 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, src: u64, cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.L2::cache_hint.b64 [{addr}], {src}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src = in(reg64) src,
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }
@@ -5844,19 +6345,21 @@ impl StL1NoAllocateL2CacheHint for [u64; 2]
 where
     for<'a> Target: Has<ptx_83> + Has<sm_80>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .b128 B128_src;",
-                "mov.b128 B128_src, {{{src0}, {src1}}};",
-                "st.global.L1::no_allocate.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
-                "}}",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_80]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 2], src: [u64; 2], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .b128 B128_src;",
+                    "mov.b128 B128_src, {{{src0}, {src1}}};",
+                    "st.global.L1::no_allocate.L2::cache_hint.b128 [{addr}], B128_src, {cache_policy};",
+                    "}}",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], cache_policy = in(reg64) cache_policy,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -5865,15 +6368,17 @@ impl StL1NoAllocateL2CacheHint for [u64; 4]
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
-        unsafe {
-            asm!(
-                "st.global.L1::no_allocate.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
-                addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
-                src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
-                cache_policy = in(reg64) cache_policy, options(nostack),
-            );
+    on_target! { [ptx_88 sm_100]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut [u64; 4], src: [u64; 4], cache_policy: u64) {
+            unsafe {
+                asm!(
+                    "st.global.L1::no_allocate.L2::cache_hint.v4.b64 [{addr}], {{{src0}, {src1}, {src2}, {src3}}}, {cache_policy};",
+                    addr = in(reg64) as_ptr_gmem(addr), src0 = in(reg64) src[0],
+                    src1 = in(reg64) src[1], src2 = in(reg64) src[2], src3 = in(reg64) src[3],
+                    cache_policy = in(reg64) cache_policy, options(nostack),
+                );
+            }
         }
     }
 }

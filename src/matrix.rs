@@ -32,13 +32,14 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::as_ptr_smem;
 use crate::asm::asm;
 use crate::tags::space_shared;
 use crate::target::{
-    Has, Target, ptx_65, ptx_78, ptx_86, sm_75, sm_90, sm_100a_110a,
+    Has, Target, lacking, on_target, ptx_65, ptx_78, ptx_86, sm_75, sm_90, sm_100a_110a,
     sm_100f_103f_107f_110f_120f_121f,
 };
 use crate::value::Value;
@@ -80,21 +81,25 @@ pub unsafe fn ldmatrix_m8n8<T: Value<Bits = u16>, const N: usize>(
 )]
 pub trait LdmatrixM8n8: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u16);
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u16) {
+        lacking()
+    }
 }
 
 impl LdmatrixM8n8 for [u32; 1]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{{out_var0}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
-                options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{{out_var0}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -103,14 +108,16 @@ impl LdmatrixM8n8 for [u32; 2]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -119,15 +126,17 @@ impl LdmatrixM8n8 for [u32; 4]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -169,21 +178,25 @@ pub unsafe fn ldmatrix_m8n8_trans<T: Value<Bits = u16>, const N: usize>(
 )]
 pub trait LdmatrixM8n8Trans: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u16);
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u16) {
+        lacking()
+    }
 }
 
 impl LdmatrixM8n8Trans for [u32; 1]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {{{out_var0}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
-                options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {{{out_var0}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -192,14 +205,16 @@ impl LdmatrixM8n8Trans for [u32; 2]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -208,15 +223,17 @@ impl LdmatrixM8n8Trans for [u32; 4]
 where
     for<'a> Target: Has<ptx_65> + Has<sm_75>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u16) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_65 sm_75]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u16) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -259,21 +276,25 @@ pub unsafe fn ldmatrix_m8n16_b8x16_b6x16_p32<T, const N: usize>(
 )]
 pub trait LdmatrixM8n16B8x16B6x16P32: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ()) {
+        lacking()
+    }
 }
 
 impl LdmatrixM8n16B8x16B6x16P32 for [u32; 1]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {{{out_var0}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {{{out_var0}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -282,14 +303,16 @@ impl LdmatrixM8n16B8x16B6x16P32 for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -298,15 +321,17 @@ impl LdmatrixM8n16B8x16B6x16P32 for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -349,21 +374,25 @@ pub unsafe fn ldmatrix_m8n16_b8x16_b4x16_p64<T, const N: usize>(
 )]
 pub trait LdmatrixM8n16B8x16B4x16P64: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ()) {
+        lacking()
+    }
 }
 
 impl LdmatrixM8n16B8x16B4x16P64 for [u32; 1]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {{{out_var0}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 1], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {{{out_var0}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], smem_ptr = in(reg32) as_ptr_smem(smem_ptr),
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -372,14 +401,16 @@ impl LdmatrixM8n16B8x16B4x16P64 for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -388,15 +419,17 @@ impl LdmatrixM8n16B8x16B4x16P64 for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -437,21 +470,25 @@ pub unsafe fn ldmatrix_m16n16_trans<T: Value<Bits = u8>, const N: usize>(
 )]
 pub trait LdmatrixM16n16Trans: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u8);
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const u8) {
+        lacking()
+    }
 }
 
 impl LdmatrixM16n16Trans for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u8) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const u8) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -460,15 +497,17 @@ impl LdmatrixM16n16Trans for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u8) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const u8) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -511,21 +550,25 @@ pub unsafe fn ldmatrix_m16n16_trans_b8x16_b6x16_p32<T, const N: usize>(
 )]
 pub trait LdmatrixM16n16TransB8x16B6x16P32: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ()) {
+        lacking()
+    }
 }
 
 impl LdmatrixM16n16TransB8x16B6x16P32 for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -534,15 +577,17 @@ impl LdmatrixM16n16TransB8x16B6x16P32 for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -585,21 +630,25 @@ pub unsafe fn ldmatrix_m16n16_trans_b8x16_b4x16_p64<T, const N: usize>(
 )]
 pub trait LdmatrixM16n16TransB8x16B4x16P64: Sized {
     #[doc(hidden)]
-    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ());
+    unsafe fn issue(out_var: &mut Self, smem_ptr: *const ()) {
+        lacking()
+    }
 }
 
 impl LdmatrixM16n16TransB8x16B4x16P64 for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 2], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -608,15 +657,17 @@ impl LdmatrixM16n16TransB8x16B4x16P64 for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
-        unsafe {
-            asm!(
-                "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
-                out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
-                out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
-                smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_110a]
+        #[inline(always)]
+        unsafe fn issue(out_var: &mut [u32; 4], smem_ptr: *const ()) {
+            unsafe {
+                asm!(
+                    "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b4x16_p64 {{{out_var0}, {out_var1}, {out_var2}, {out_var3}}}, [{smem_ptr}];",
+                    out_var0 = out(reg32) out_var[0], out_var1 = out(reg32) out_var[1],
+                    out_var2 = out(reg32) out_var[2], out_var3 = out(reg32) out_var[3],
+                    smem_ptr = in(reg32) as_ptr_smem(smem_ptr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -658,21 +709,25 @@ pub unsafe fn stmatrix_m8n8<T: Value<Bits = u16>, const N: usize>(
 )]
 pub trait StmatrixM8n8: Sized {
     #[doc(hidden)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: Self);
+    unsafe fn issue(gmem_ptr: *mut u16, input_var: Self) {
+        lacking()
+    }
 }
 
 impl StmatrixM8n8 for [u32; 1]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 1]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x1.shared.b16 [{gmem_ptr}], {{{input_var0}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 1]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [{gmem_ptr}], {{{input_var0}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -681,14 +736,16 @@ impl StmatrixM8n8 for [u32; 2]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 2]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x2.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 2]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x2.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -697,15 +754,17 @@ impl StmatrixM8n8 for [u32; 4]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 4]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x4.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
-                input_var3 = in(reg32) input_var[3], options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 4]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x4.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
+                    input_var3 = in(reg32) input_var[3], options(nostack),
+                );
+            }
         }
     }
 }
@@ -747,21 +806,25 @@ pub unsafe fn stmatrix_m8n8_trans<T: Value<Bits = u16>, const N: usize>(
 )]
 pub trait StmatrixM8n8Trans: Sized {
     #[doc(hidden)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: Self);
+    unsafe fn issue(gmem_ptr: *mut u16, input_var: Self) {
+        lacking()
+    }
 }
 
 impl StmatrixM8n8Trans for [u32; 1]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 1]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [{gmem_ptr}], {{{input_var0}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 1]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [{gmem_ptr}], {{{input_var0}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -770,14 +833,16 @@ impl StmatrixM8n8Trans for [u32; 2]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 2]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 2]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -786,15 +851,17 @@ impl StmatrixM8n8Trans for [u32; 4]
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 4]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
-                input_var3 = in(reg32) input_var[3], options(nostack),
-            );
+    on_target! { [ptx_78 sm_90]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u16, input_var: [u32; 4]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
+                    input_var3 = in(reg32) input_var[3], options(nostack),
+                );
+            }
         }
     }
 }
@@ -835,21 +902,25 @@ pub unsafe fn stmatrix_m16n8_trans<T: Value<Bits = u8>, const N: usize>(
 )]
 pub trait StmatrixM16n8Trans: Sized {
     #[doc(hidden)]
-    unsafe fn issue(gmem_ptr: *mut u8, input_var: Self);
+    unsafe fn issue(gmem_ptr: *mut u8, input_var: Self) {
+        lacking()
+    }
 }
 
 impl StmatrixM16n8Trans for [u32; 1]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 1]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [{gmem_ptr}], {{{input_var0}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 1]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [{gmem_ptr}], {{{input_var0}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -858,14 +929,16 @@ impl StmatrixM16n8Trans for [u32; 2]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 2]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 2]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 [{gmem_ptr}], {{{input_var0}, {input_var1}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], options(nostack),
+                );
+            }
         }
     }
 }
@@ -874,15 +947,17 @@ impl StmatrixM16n8Trans for [u32; 4]
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 4]) {
-        unsafe {
-            asm!(
-                "stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
-                gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
-                input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
-                input_var3 = in(reg32) input_var[3], options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(gmem_ptr: *mut u8, input_var: [u32; 4]) {
+            unsafe {
+                asm!(
+                    "stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [{gmem_ptr}], {{{input_var0}, {input_var1}, {input_var2}, {input_var3}}};",
+                    gmem_ptr = in(reg32) as_ptr_smem(gmem_ptr), input_var0 = in(reg32) input_var[0],
+                    input_var1 = in(reg32) input_var[1], input_var2 = in(reg32) input_var[2],
+                    input_var3 = in(reg32) input_var[3], options(nostack),
+                );
+            }
         }
     }
 }

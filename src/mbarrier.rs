@@ -47,7 +47,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -59,7 +60,8 @@ use crate::tags::{
     scope_cta, sem_acquire, sem_relaxed, sem_release, space_cluster, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_70, ptx_71, ptx_78, ptx_80, ptx_86, ptx_94, sm_80, sm_90, sm_107f,
+    Has, Target, lacking, on_target, ptx_70, ptx_71, ptx_78, ptx_80, ptx_86, ptx_94, sm_80, sm_90,
+    sm_107f,
 };
 
 /// Initialises an mbarrier object to its first phase, expecting `count` arrivals in each phase.
@@ -146,20 +148,24 @@ where
 )]
 pub trait MbarrierInitLayout: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, count: u32);
+    unsafe fn issue(self, addr: *mut u64, count: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierInitLayout for layout_v0
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.init.layout::v0.shared.b64 [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.init.layout::v0.shared.b64 [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -168,13 +174,15 @@ impl MbarrierInitLayout for layout_v1
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.init.layout::v1.shared.b64 [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.init.layout::v1.shared.b64 [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -355,7 +363,9 @@ pub trait MbarrierArriveSemScopeSpace: Sealed {
     /// What the form returns.
     type Output;
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64) -> Self::Output;
+    unsafe fn issue(self, addr: *mut u64) -> Self::Output {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -365,16 +375,18 @@ macro_rules! forms {
             for<'a> Target: $(Has<$has> +)*,
         {
             type Output = u64;
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64) -> u64 {
-                let state: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64) -> u64 {
+                    let state: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr), options(nostack),
+                        );
+                    }
+                    state
                 }
-                state
             }
         }
     )*};
@@ -396,13 +408,15 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}];",
-                addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}];",
+                    addr = in(reg32) as_ptr_smem(addr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -412,13 +426,15 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}];",
-                addr = in(reg32) as_ptr_smem(addr), options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}];",
+                    addr = in(reg32) as_ptr_smem(addr), options(nostack),
+                );
+            }
         }
     }
 }
@@ -485,7 +501,9 @@ pub trait MbarrierArriveSemScopeSpaceCount: Sealed {
     /// What the form returns.
     type Output;
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output;
+    unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -495,17 +513,19 @@ macro_rules! forms {
             for<'a> Target: $(Has<$has> +)*,
         {
             type Output = u64;
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-                let state: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                        count = in(reg32) count, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
+                    let state: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                            count = in(reg32) count, options(nostack),
+                        );
+                    }
+                    state
                 }
-                state
             }
         }
     )*};
@@ -527,13 +547,15 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -543,13 +565,15 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -594,21 +618,25 @@ pub unsafe fn mbarrier_arrive_multicast_32b<Sem>(
 )]
 pub trait MbarrierArriveMulticast32b: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32);
+    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierArriveMulticast32b for sem_release
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -617,14 +645,16 @@ impl MbarrierArriveMulticast32b for sem_relaxed
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -670,21 +700,25 @@ pub unsafe fn mbarrier_arrive_expect_tx_multicast_32b<Sem>(
 )]
 pub trait MbarrierArriveExpectTxMulticast32b: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32);
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierArriveExpectTxMulticast32b for sem_release
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -693,14 +727,16 @@ impl MbarrierArriveExpectTxMulticast32b for sem_relaxed
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -812,7 +848,9 @@ pub trait MbarrierArriveExpectTx: Sealed {
     /// What the form returns.
     type Output;
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output;
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -822,17 +860,19 @@ macro_rules! forms {
             for<'a> Target: $(Has<$has> +)*,
         {
             type Output = u64;
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-                let state: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                        tx_count = in(reg32) tx_count, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
+                    let state: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                            tx_count = in(reg32) tx_count, options(nostack),
+                        );
+                    }
+                    state
                 }
-                state
             }
         }
     )*};
@@ -854,14 +894,16 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -871,14 +913,16 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -941,7 +985,9 @@ pub trait MbarrierArriveDrop: Sealed {
     /// What the form returns.
     type Output;
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output;
+    unsafe fn issue(self, addr: *mut u64, count: u32) -> Self::Output {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -951,17 +997,19 @@ macro_rules! forms {
             for<'a> Target: $(Has<$has> +)*,
         {
             type Output = u64;
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
-                let state: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                        count = in(reg32) count, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, count: u32) -> u64 {
+                    let state: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                            count = in(reg32) count, options(nostack),
+                        );
+                    }
+                    state
                 }
-                state
             }
         }
     )*};
@@ -983,13 +1031,15 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -999,13 +1049,15 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.b64 _, [{addr}], {count};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1050,21 +1102,25 @@ pub unsafe fn mbarrier_arrive_drop_multicast<Sem>(
 )]
 pub trait MbarrierArriveDropMulticast: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32);
+    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierArriveDropMulticast for sem_release
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1073,14 +1129,16 @@ impl MbarrierArriveDropMulticast for sem_relaxed
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), count = in(reg32) count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1126,21 +1184,25 @@ pub unsafe fn mbarrier_arrive_drop_expect_tx_multicast<Sem>(
 )]
 pub trait MbarrierArriveDropExpectTxMulticast: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32);
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierArriveDropExpectTxMulticast for sem_release
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1149,14 +1211,16 @@ impl MbarrierArriveDropExpectTxMulticast for sem_relaxed
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 _, [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1266,7 +1330,9 @@ pub trait MbarrierArriveDropExpectTx: Sealed {
     /// What the form returns.
     type Output;
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output;
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> Self::Output {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1276,17 +1342,19 @@ macro_rules! forms {
             for<'a> Target: $(Has<$has> +)*,
         {
             type Output = u64;
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
-                let state: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
-                        tx_count = in(reg32) tx_count, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, tx_count: u32) -> u64 {
+                    let state: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            state = out(reg64) state, addr = in(reg32) as_ptr_smem(addr),
+                            tx_count = in(reg32) tx_count, options(nostack),
+                        );
+                    }
+                    state
                 }
-                state
             }
         }
     )*};
@@ -1308,14 +1376,16 @@ where
     for<'a> Target: Has<ptx_80> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+    on_target! { [ptx_80 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.expect_tx.release.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1325,14 +1395,16 @@ where
     for<'a> Target: Has<ptx_86> + Has<sm_90>,
 {
     type Output = ();
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.arrive_drop.expect_tx.relaxed.cluster.shared::cluster.b64 _, [{addr}], {tx_count};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1388,7 +1460,9 @@ pub unsafe fn mbarrier_expect_tx<Scope, Space>(
 )]
 pub trait MbarrierExpectTx: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32);
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1397,14 +1471,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1473,7 +1549,9 @@ pub unsafe fn mbarrier_complete_tx<Scope, Space>(
 )]
 pub trait MbarrierCompleteTx: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32);
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1482,14 +1560,16 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, tx_count: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1560,21 +1640,25 @@ pub unsafe fn mbarrier_complete_tx_multicast_32b<Scope>(
 )]
 pub trait MbarrierCompleteTxMulticast32b: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32);
+    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+        lacking()
+    }
 }
 
 impl MbarrierCompleteTxMulticast32b for scope_cta
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cta.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.complete_tx.relaxed.cta.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1583,14 +1667,16 @@ impl MbarrierCompleteTxMulticast32b for scope_cluster
 where
     for<'a> Target: Has<ptx_94> + Has<sm_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
-        unsafe {
-            asm!(
-                "mbarrier.complete_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
-                addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
-                cta_mask = in(reg32) cta_mask, options(nostack),
-            );
+    on_target! { [ptx_94 sm_107f]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *mut u64, tx_count: u32, cta_mask: u32) {
+            unsafe {
+                asm!(
+                    "mbarrier.complete_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [{addr}], {tx_count}, {cta_mask};",
+                    addr = in(reg32) as_ptr_smem(addr), tx_count = in(reg32) tx_count,
+                    cta_mask = in(reg32) cta_mask, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1652,28 +1738,32 @@ where
 )]
 pub trait MbarrierCheckLayout: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *const u64) -> bool;
+    unsafe fn issue(self, addr: *const u64) -> bool {
+        lacking()
+    }
 }
 
 impl MbarrierCheckLayout for layout_v0
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> bool {
-        let matches: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.check_layout.layout::v0.shared::cta.b64 P_OUT, [{addr}];",
-                "selp.b32 {matches}, 1, 0, P_OUT;",
-                "}}",
-                matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *const u64) -> bool {
+            let matches: u32;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred P_OUT;",
+                    "mbarrier.check_layout.layout::v0.shared::cta.b64 P_OUT, [{addr}];",
+                    "selp.b32 {matches}, 1, 0, P_OUT;",
+                    "}}",
+                    matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
+                    options(nostack),
+                );
+            }
+            matches != 0
         }
-        matches != 0
     }
 }
 
@@ -1681,21 +1771,23 @@ impl MbarrierCheckLayout for layout_v1
 where
     for<'a> Target: Has<ptx_94> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, addr: *const u64) -> bool {
-        let matches: u32;
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred P_OUT;",
-                "mbarrier.check_layout.layout::v1.shared::cta.b64 P_OUT, [{addr}];",
-                "selp.b32 {matches}, 1, 0, P_OUT;",
-                "}}",
-                matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
-                options(nostack),
-            );
+    on_target! { [ptx_94 sm_90]
+        #[inline(always)]
+        unsafe fn issue(self, addr: *const u64) -> bool {
+            let matches: u32;
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred P_OUT;",
+                    "mbarrier.check_layout.layout::v1.shared::cta.b64 P_OUT, [{addr}];",
+                    "selp.b32 {matches}, 1, 0, P_OUT;",
+                    "}}",
+                    matches = out(reg32) matches, addr = in(reg32) as_ptr_smem(addr),
+                    options(nostack),
+                );
+            }
+            matches != 0
         }
-        matches != 0
     }
 }
 
@@ -1790,7 +1882,9 @@ where
 )]
 pub trait MbarrierTestWaitSemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool;
+    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1799,21 +1893,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -1880,7 +1976,9 @@ where
 )]
 pub trait MbarrierTestWaitPhaseSemScopeIsReportSeen: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool;
+    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1889,26 +1987,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -1983,7 +2083,9 @@ pub trait MbarrierTestWaitPhaseSemScopeIsReportSeenReportValue: Sealed {
         report_value: &mut u8,
         addr: *mut u64,
         state: u64,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1992,37 +2094,39 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                state: u64,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    state: u64,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};
@@ -2138,7 +2242,9 @@ where
 )]
 pub trait MbarrierTestWaitParitySemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2147,21 +2253,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -2230,7 +2338,9 @@ where
 )]
 pub trait MbarrierTestWaitParityPhaseSemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2239,21 +2349,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -2324,7 +2436,9 @@ where
 )]
 pub trait MbarrierTestWaitParityPhaseSemScopeIsReportSeen: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2333,27 +2447,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -2432,7 +2548,9 @@ pub trait MbarrierTestWaitParityPhaseSemScopeIsReportSeenReportValue: Sealed {
         report_value: &mut u8,
         addr: *mut u64,
         phase_parity: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2441,38 +2559,40 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                phase_parity: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    phase_parity: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};
@@ -2636,7 +2756,9 @@ where
 )]
 pub trait MbarrierTryWaitSemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool;
+    unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2645,21 +2767,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, state: u64) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -2727,7 +2851,9 @@ where
 )]
 pub trait MbarrierTryWaitSemScopeSuspendTimeHint: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2736,22 +2862,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, state: u64, suspend_time_hint: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            state = in(reg64) state, suspend_time_hint = in(reg32) suspend_time_hint,
+                            options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -2820,7 +2948,9 @@ where
 )]
 pub trait MbarrierTryWaitPhaseSemScopeIsReportSeen: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool;
+    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2829,26 +2959,28 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, state: u64) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -2925,7 +3057,9 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenReportValue: Sealed {
         report_value: &mut u8,
         addr: *mut u64,
         state: u64,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2934,37 +3068,39 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                state: u64,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    state: u64,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};
@@ -3041,7 +3177,9 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenSuspendTimeHint: Sealed {
         addr: *mut u64,
         state: u64,
         suspend_time_hint: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3050,33 +3188,35 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                addr: *mut u64,
-                state: u64,
-                suspend_time_hint: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    addr: *mut u64,
+                    state: u64,
+                    suspend_time_hint: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -3160,7 +3300,9 @@ pub trait MbarrierTryWaitPhaseSemScopeIsReportSeenReportValueSuspendTimeHint: Se
         addr: *mut u64,
         state: u64,
         suspend_time_hint: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3169,39 +3311,41 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                state: u64,
-                suspend_time_hint: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    state: u64,
+                    suspend_time_hint: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), state = in(reg64) state,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};
@@ -3377,7 +3521,9 @@ where
 )]
 pub trait MbarrierTryWaitParitySemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3386,21 +3532,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -3472,7 +3620,9 @@ where
 )]
 pub trait MbarrierTryWaitParitySemScopeSuspendTimeHint: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3481,22 +3631,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -3567,7 +3719,9 @@ where
 )]
 pub trait MbarrierTryWaitParityPhaseSemScope: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3576,21 +3730,23 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -3663,7 +3819,9 @@ where
 )]
 pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeen: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool;
+    unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3672,27 +3830,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, is_report_seen: &mut bool, addr: *mut u64, phase_parity: u32) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -3765,7 +3925,9 @@ where
 )]
 pub trait MbarrierTryWaitParityPhaseSemScopeSuspendTimeHint: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool;
+    unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3774,22 +3936,24 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
-                let wait_complete: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
-                        phase_parity = in(reg32) phase_parity,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, phase_parity: u32, suspend_time_hint: u32) -> bool {
+                    let wait_complete: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete, addr = in(reg32) as_ptr_smem(addr),
+                            phase_parity = in(reg32) phase_parity,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    wait_complete != 0
                 }
-                wait_complete != 0
             }
         }
     )*};
@@ -3870,7 +4034,9 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValue: Sealed {
         report_value: &mut u8,
         addr: *mut u64,
         phase_parity: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -3879,38 +4045,40 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                phase_parity: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    phase_parity: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};
@@ -3994,7 +4162,9 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenSuspendTimeHint: Sealed 
         addr: *mut u64,
         phase_parity: u32,
         suspend_time_hint: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4003,33 +4173,35 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                addr: *mut u64,
-                phase_parity: u32,
-                suspend_time_hint: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    addr: *mut u64,
+                    phase_parity: u32,
+                    suspend_time_hint: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                wait_complete != 0
             }
         }
     )*};
@@ -4125,7 +4297,9 @@ pub trait MbarrierTryWaitParityPhaseSemScopeIsReportSeenReportValueSuspendTimeHi
         addr: *mut u64,
         phase_parity: u32,
         suspend_time_hint: u32,
-    ) -> bool;
+    ) -> bool {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4134,39 +4308,41 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                is_report_seen: &mut bool,
-                report_value: &mut u8,
-                addr: *mut u64,
-                phase_parity: u32,
-                suspend_time_hint: u32,
-            ) -> bool {
-                let wait_complete: u32;
-                let is_report_seen_register: u32;
-                let report_value_register: u32;
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred P_OUT_wait_complete;",
-                        ".reg .pred P_OUT_is_report_seen;",
-                        ".reg .b8 B_OUT_report_value;",
-                        $ptx,
-                        "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
-                        "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
-                        "cvt.u32.u8 {report_value}, B_OUT_report_value;",
-                        "}}",
-                        wait_complete = out(reg32) wait_complete,
-                        is_report_seen = out(reg32) is_report_seen_register,
-                        report_value = out(reg32) report_value_register,
-                        addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
-                        suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    is_report_seen: &mut bool,
+                    report_value: &mut u8,
+                    addr: *mut u64,
+                    phase_parity: u32,
+                    suspend_time_hint: u32,
+                ) -> bool {
+                    let wait_complete: u32;
+                    let is_report_seen_register: u32;
+                    let report_value_register: u32;
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred P_OUT_wait_complete;",
+                            ".reg .pred P_OUT_is_report_seen;",
+                            ".reg .b8 B_OUT_report_value;",
+                            $ptx,
+                            "selp.b32 {wait_complete}, 1, 0, P_OUT_wait_complete;",
+                            "selp.b32 {is_report_seen}, 1, 0, P_OUT_is_report_seen;",
+                            "cvt.u32.u8 {report_value}, B_OUT_report_value;",
+                            "}}",
+                            wait_complete = out(reg32) wait_complete,
+                            is_report_seen = out(reg32) is_report_seen_register,
+                            report_value = out(reg32) report_value_register,
+                            addr = in(reg32) as_ptr_smem(addr), phase_parity = in(reg32) phase_parity,
+                            suspend_time_hint = in(reg32) suspend_time_hint, options(nostack),
+                        );
+                    }
+                    *is_report_seen = is_report_seen_register != 0;
+                    *report_value = report_value_register as u8;
+                    wait_complete != 0
                 }
-                *is_report_seen = is_report_seen_register != 0;
-                *report_value = report_value_register as u8;
-                wait_complete != 0
             }
         }
     )*};

@@ -18,7 +18,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::as_ptr_gmem;
 use crate::asm::asm;
@@ -27,7 +28,7 @@ use crate::tags::{
     op_add, op_and_op, op_max, op_min, op_or_op, op_xor_op, scope_cluster, scope_cta, scope_gpu,
     scope_sys, sem_acquire, sem_relaxed, sem_release, sem_weak,
 };
-use crate::target::{Has, Target, ptx_81, sm_90};
+use crate::target::{Has, Target, lacking, on_target, ptx_81, sm_90};
 use crate::value::Value;
 
 /// Loads the value at a multicast address from every GPU, and returns their reduction.
@@ -63,7 +64,9 @@ where
 )]
 pub trait MultimemLdReduce<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *const T) -> T;
+    unsafe fn issue(self, addr: *const T) -> T {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -72,16 +75,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const u32) -> u32 {
-                let dest: u32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const u32) -> u32 {
+                    let dest: u32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -108,16 +113,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const u64) -> u64 {
-                let dest: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const u64) -> u64 {
+                    let dest: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -144,16 +151,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const i32) -> i32 {
-                let dest: i32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const i32) -> i32 {
+                    let dest: i32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -180,16 +189,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const i64) -> i64 {
-                let dest: i64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const i64) -> i64 {
+                    let dest: i64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -216,16 +227,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const f32) -> f32 {
-                let dest: f32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const f32) -> f32 {
+                    let dest: f32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -246,16 +259,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const f64) -> f64 {
-                let dest: f64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const f64) -> f64 {
+                    let dest: f64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -312,7 +327,9 @@ where
 )]
 pub trait MultimemLdReduceScope<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *const T) -> T;
+    unsafe fn issue(self, addr: *const T) -> T {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -321,16 +338,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const u32) -> u32 {
-                let dest: u32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const u32) -> u32 {
+                    let dest: u32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -441,16 +460,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const u64) -> u64 {
-                let dest: u64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const u64) -> u64 {
+                    let dest: u64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -561,16 +582,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const i32) -> i32 {
-                let dest: i32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const i32) -> i32 {
+                    let dest: i32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -681,16 +704,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const i64) -> i64 {
-                let dest: i64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const i64) -> i64 {
+                    let dest: i64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -801,16 +826,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const f32) -> f32 {
-                let dest: f32;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const f32) -> f32 {
+                    let dest: f32;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg32) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -873,16 +900,18 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *const f64) -> f64 {
-                let dest: f64;
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *const f64) -> f64 {
+                    let dest: f64;
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dest = out(reg64) dest, addr = in(reg64) as_ptr_gmem(addr), options(nostack),
+                        );
+                    }
+                    dest
                 }
-                dest
             }
         }
     )*};
@@ -980,7 +1009,9 @@ pub unsafe fn multimem_red<Sem, Scope, Op, T: Value>(
 )]
 pub trait MultimemRed<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut T, val: T);
+    unsafe fn issue(self, addr: *mut T, val: T) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -989,13 +1020,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u32, val: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u32, val: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1107,13 +1140,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, val: u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, val: u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1225,13 +1260,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut i32, val: i32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut i32, val: i32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1343,13 +1380,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut i64, val: i64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut i64, val: i64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1461,13 +1500,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut f32, val: f32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut f32, val: f32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1531,13 +1572,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut f64, val: f64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut f64, val: f64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1625,20 +1668,24 @@ where
 )]
 pub trait MultimemSt: Value {
     #[doc(hidden)]
-    unsafe fn issue(addr: *mut Self, val: Self);
+    unsafe fn issue(addr: *mut Self, val: Self) {
+        lacking()
+    }
 }
 
 impl MultimemSt for u32
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u32, val: u32) {
-        unsafe {
-            asm!(
-                "multimem.st.weak.global.b32 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u32, val: u32) {
+            unsafe {
+                asm!(
+                    "multimem.st.weak.global.b32 [{addr}], {val};",
+                    addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1647,13 +1694,15 @@ impl MultimemSt for u64
 where
     for<'a> Target: Has<ptx_81> + Has<sm_90>,
 {
-    #[inline(always)]
-    unsafe fn issue(addr: *mut u64, val: u64) {
-        unsafe {
-            asm!(
-                "multimem.st.weak.global.b64 [{addr}], {val};",
-                addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-            );
+    on_target! { [ptx_81 sm_90]
+        #[inline(always)]
+        unsafe fn issue(addr: *mut u64, val: u64) {
+            unsafe {
+                asm!(
+                    "multimem.st.weak.global.b64 [{addr}], {val};",
+                    addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1690,7 +1739,9 @@ where
 )]
 pub trait MultimemStScope<T: Value>: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, addr: *mut T, val: T);
+    unsafe fn issue(self, addr: *mut T, val: T) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -1699,13 +1750,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u32, val: u32) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u32, val: u32) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg32) val, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1737,13 +1790,15 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, addr: *mut u64, val: u64) {
-                unsafe {
-                    asm!(
-                        $ptx,
-                        addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, addr: *mut u64, val: u64) {
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            addr = in(reg64) as_ptr_gmem(addr), val = in(reg64) val, options(nostack),
+                        );
+                    }
                 }
             }
         }

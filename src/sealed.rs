@@ -1,7 +1,7 @@
 //! The bound that keeps the traits which select an instruction closed.
 
 /// Implemented by tags and by tuples of selecting types, and by nothing outside this crate.
-pub trait Sealed {}
+pub trait Sealed: Sized {}
 
 macro_rules! seal_tuples {
     ($(($($element:ident),+))*) => {

@@ -21,7 +21,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::asm::asm;
 use crate::target::{Has, Target, ptx_78, ptx_80, ptx_81, sm_90};

@@ -27,304 +27,164 @@ pub struct Target;
 )]
 pub trait Has<F> {}
 
+macro_rules! keep {
+    ($($code:tt)*) => { $($code)* };
+}
+
+// Off the GPU everything is there.
+#[cfg_attr(not(target_arch = "nvptx64"), allow(unused_macros))]
+macro_rules! omit {
+    ($($code:tt)*) => {};
+}
+
+/// Code for build targets that have all of these: nothing elsewhere, where nobody can call it, so that
+/// rustc need not check it.
+macro_rules! on_target {
+    ([] $($code:tt)*) => { $($code)* };
+    ([$first:ident $($rest:ident)*] $($code:tt)*) => {
+        $first! { on_target! { [$($rest)*] $($code)* } }
+    };
+}
+
+pub(crate) use on_target;
+
+/// In place of a form that the build target lacks: its bounds do not hold, so nobody can call it.
+pub(crate) fn lacking() -> ! {
+    panic!("the build target lacks this form")
+}
+
+/// Says where [`Target`] has something. A macro of that name keeps or omits code.
+macro_rules! has {
+    ($feature:ident if $condition:meta) => {
+        #[cfg($condition)]
+        impl Has<$feature> for Target {}
+        #[cfg($condition)]
+        pub(crate) use keep as $feature;
+        #[cfg(not($condition))]
+        pub(crate) use omit as $feature;
+    };
+}
+
 /// PTX ISA 6.5 or later.
 pub struct ptx_65;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "65"))]
-impl Has<ptx_65> for Target {}
+has!(ptx_65 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "65"));
 
 /// PTX ISA 7.0 or later.
 pub struct ptx_70;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "70",
-    target_feature = "ptx70"
-))]
-impl Has<ptx_70> for Target {}
+has!(ptx_70 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "70", target_feature = "ptx70"));
 
 /// PTX ISA 7.1 or later.
 pub struct ptx_71;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "71",
-    target_feature = "ptx71"
-))]
-impl Has<ptx_71> for Target {}
+has!(ptx_71 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "71", target_feature = "ptx71"));
 
 /// PTX ISA 7.4 or later.
 pub struct ptx_74;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "74",
-    target_feature = "ptx74"
-))]
-impl Has<ptx_74> for Target {}
+has!(ptx_74 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "74", target_feature = "ptx74"));
 
 /// PTX ISA 7.5 or later.
 pub struct ptx_75;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "75",
-    target_feature = "ptx75"
-))]
-impl Has<ptx_75> for Target {}
+has!(ptx_75 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "75", target_feature = "ptx75"));
 
 /// PTX ISA 7.6 or later.
 pub struct ptx_76;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "76",
-    target_feature = "ptx76"
-))]
-impl Has<ptx_76> for Target {}
+has!(ptx_76 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "76", target_feature = "ptx76"));
 
 /// PTX ISA 7.8 or later.
 pub struct ptx_78;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "78",
-    target_feature = "ptx78"
-))]
-impl Has<ptx_78> for Target {}
+has!(ptx_78 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "78", target_feature = "ptx78"));
 
 /// PTX ISA 8.0 or later.
 pub struct ptx_80;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "80",
-    target_feature = "ptx80"
-))]
-impl Has<ptx_80> for Target {}
+has!(ptx_80 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "80", target_feature = "ptx80"));
 
 /// PTX ISA 8.1 or later.
 pub struct ptx_81;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "81",
-    target_feature = "ptx81"
-))]
-impl Has<ptx_81> for Target {}
+has!(ptx_81 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "81", target_feature = "ptx81"));
 
 /// PTX ISA 8.3 or later.
 pub struct ptx_83;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "83",
-    target_feature = "ptx83"
-))]
-impl Has<ptx_83> for Target {}
+has!(ptx_83 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "83", target_feature = "ptx83"));
 
 /// PTX ISA 8.6 or later.
 pub struct ptx_86;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_isa = "86",
-    target_feature = "ptx86"
-))]
-impl Has<ptx_86> for Target {}
+has!(ptx_86 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "86", target_feature = "ptx86"));
 
 /// PTX ISA 8.8 or later.
 pub struct ptx_88;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "88"))]
-impl Has<ptx_88> for Target {}
+has!(ptx_88 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "88"));
 
 /// PTX ISA 9.0 or later.
 pub struct ptx_90;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "90"))]
-impl Has<ptx_90> for Target {}
+has!(ptx_90 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "90"));
 
 /// PTX ISA 9.2 or later.
 pub struct ptx_92;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "92"))]
-impl Has<ptx_92> for Target {}
+has!(ptx_92 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "92"));
 
 /// PTX ISA 9.3 or later.
 pub struct ptx_93;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "93"))]
-impl Has<ptx_93> for Target {}
+has!(ptx_93 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "93"));
 
 /// PTX ISA 9.4 or later.
 pub struct ptx_94;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "94"))]
-impl Has<ptx_94> for Target {}
+has!(ptx_94 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "94"));
 
 /// PTX ISA 9.5 or later.
 pub struct ptx_95;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_isa = "95"))]
-impl Has<ptx_95> for Target {}
+has!(ptx_95 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "95"));
 
 /// sm_100 and later.
 pub struct sm_100;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100",
-    target_feature = "sm_100"
-))]
-impl Has<sm_100> for Target {}
+has!(sm_100 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100", target_feature = "sm_100"));
 
 /// sm_100a, sm_103a, sm_107a, sm_110a.
 pub struct sm_100a_103a_107a_110a;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "110a",
-    target_feature = "sm_100a"
-))]
-impl Has<sm_100a_103a_107a_110a> for Target {}
+has!(sm_100a_103a_107a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", cuda_ptx_sm = "107a", cuda_ptx_sm = "110a", target_feature = "sm_100a"));
 
 /// sm_100a, sm_110a.
 pub struct sm_100a_110a;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "110a",
-    target_feature = "sm_100a"
-))]
-impl Has<sm_100a_110a> for Target {}
+has!(sm_100a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "110a", target_feature = "sm_100a"));
 
 /// sm_100a/f, sm_103a/f, sm_107a/f.
 pub struct sm_100f_103f_107f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "100f",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    target_feature = "sm_100a"
-))]
-impl Has<sm_100f_103f_107f> for Target {}
+has!(sm_100f_103f_107f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", target_feature = "sm_100a"));
 
 /// sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_100f_103f_107f_110f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "100f",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    cuda_ptx_sm = "110a",
-    cuda_ptx_sm = "110f",
-    target_feature = "sm_100a"
-))]
-impl Has<sm_100f_103f_107f_110f> for Target {}
+has!(sm_100f_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", target_feature = "sm_100a"));
 
 /// sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f.
 pub struct sm_100f_103f_107f_110f_120f_121f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "100f",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    cuda_ptx_sm = "110a",
-    cuda_ptx_sm = "110f",
-    cuda_ptx_sm = "120a",
-    cuda_ptx_sm = "120f",
-    cuda_ptx_sm = "121a",
-    cuda_ptx_sm = "121f",
-    target_feature = "sm_100a",
-    target_feature = "sm_120a"
-))]
-impl Has<sm_100f_103f_107f_110f_120f_121f> for Target {}
+has!(sm_100f_103f_107f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_100a", target_feature = "sm_120a"));
 
 /// sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_103f_107f_110f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    cuda_ptx_sm = "110a",
-    cuda_ptx_sm = "110f"
-))]
-impl Has<sm_103f_107f_110f> for Target {}
+has!(sm_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f"));
 
 /// sm_107a.
 pub struct sm_107a;
-#[cfg(any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a"))]
-impl Has<sm_107a> for Target {}
+has!(sm_107a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a"));
 
 /// sm_107a/f.
 pub struct sm_107f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f"
-))]
-impl Has<sm_107f> for Target {}
+has!(sm_107f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a", cuda_ptx_sm = "107f"));
 
 /// sm_75 and later.
 pub struct sm_75;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "75",
-    target_feature = "sm_75"
-))]
-impl Has<sm_75> for Target {}
+has!(sm_75 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "75", target_feature = "sm_75"));
 
 /// sm_80 and later.
 pub struct sm_80;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "80",
-    target_feature = "sm_80"
-))]
-impl Has<sm_80> for Target {}
+has!(sm_80 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "80", target_feature = "sm_80"));
 
 /// sm_90 and later.
 pub struct sm_90;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "90",
-    target_feature = "sm_90"
-))]
-impl Has<sm_90> for Target {}
+has!(sm_90 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90", target_feature = "sm_90"));
 
 /// sm_90a, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_90a_100f_103f_107f_110f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "90a",
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "100f",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    cuda_ptx_sm = "110a",
-    cuda_ptx_sm = "110f",
-    target_feature = "sm_90a",
-    target_feature = "sm_100a"
-))]
-impl Has<sm_90a_100f_103f_107f_110f> for Target {}
+has!(sm_90a_100f_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90a", cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", target_feature = "sm_90a", target_feature = "sm_100a"));
 
 /// sm_90a, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f.
 pub struct sm_90a_100f_103f_107f_110f_120f_121f;
-#[cfg(any(
-    not(target_arch = "nvptx64"),
-    cuda_ptx_sm = "90a",
-    cuda_ptx_sm = "100a",
-    cuda_ptx_sm = "100f",
-    cuda_ptx_sm = "103a",
-    cuda_ptx_sm = "103f",
-    cuda_ptx_sm = "107a",
-    cuda_ptx_sm = "107f",
-    cuda_ptx_sm = "110a",
-    cuda_ptx_sm = "110f",
-    cuda_ptx_sm = "120a",
-    cuda_ptx_sm = "120f",
-    cuda_ptx_sm = "121a",
-    cuda_ptx_sm = "121f",
-    target_feature = "sm_90a",
-    target_feature = "sm_100a",
-    target_feature = "sm_120a"
-))]
-impl Has<sm_90a_100f_103f_107f_110f_120f_121f> for Target {}
+has!(sm_90a_100f_103f_107f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90a", cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_90a", target_feature = "sm_100a", target_feature = "sm_120a"));

@@ -33,7 +33,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 // As many as the instruction has.
 #![allow(clippy::too_many_arguments)]
 
@@ -45,8 +46,8 @@ use crate::tags::{
     kind_mxf8f6f4, kind_tf32,
 };
 use crate::target::{
-    Has, Target, ptx_86, ptx_88, sm_100a_103a_107a_110a, sm_100a_110a, sm_100f_103f_107f,
-    sm_100f_103f_107f_110f,
+    Has, Target, lacking, on_target, ptx_86, ptx_88, sm_100a_103a_107a_110a, sm_100a_110a,
+    sm_100f_103f_107f, sm_100f_103f_107f_110f,
 };
 
 /// Starts a matrix multiplication.
@@ -95,7 +96,9 @@ pub unsafe fn tcgen05_mma<Kind, CtaGroup>(
 )]
 pub trait Tcgen05Mma: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -104,19 +107,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -207,7 +212,9 @@ pub trait Tcgen05MmaScaleInputD: Sealed {
         idesc: u32,
         enable_input_d: bool,
         _scale_input_d: n32<SCALE_INPUT_D>,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -216,33 +223,35 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue<const SCALE_INPUT_D: i32>(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                _scale_input_d: n32<SCALE_INPUT_D>,
-            ) {
-                const {
-                    assert!(
-                        SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                        "`scale_input_d` must be from 0 to 15"
-                    )
-                };
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        scale_input_d = const SCALE_INPUT_D, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SCALE_INPUT_D: i32>(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    _scale_input_d: n32<SCALE_INPUT_D>,
+                ) {
+                    const {
+                        assert!(
+                            SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                            "`scale_input_d` must be from 0 to 15"
+                        )
+                    };
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            scale_input_d = const SCALE_INPUT_D, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -325,7 +334,9 @@ pub trait Tcgen05MmaDisableOutputLane<const N: usize>: Sealed {
         idesc: u32,
         disable_output_lane: [u32; N],
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -334,31 +345,33 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                disable_output_lane: [u32; 4],
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc,
-                        disable_output_lane0 = in(reg32) disable_output_lane[0],
-                        disable_output_lane1 = in(reg32) disable_output_lane[1],
-                        disable_output_lane2 = in(reg32) disable_output_lane[2],
-                        disable_output_lane3 = in(reg32) disable_output_lane[3],
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    disable_output_lane: [u32; 4],
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc,
+                            disable_output_lane0 = in(reg32) disable_output_lane[0],
+                            disable_output_lane1 = in(reg32) disable_output_lane[1],
+                            disable_output_lane2 = in(reg32) disable_output_lane[2],
+                            disable_output_lane3 = in(reg32) disable_output_lane[3],
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -382,35 +395,37 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                disable_output_lane: [u32; 8],
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc,
-                        disable_output_lane0 = in(reg32) disable_output_lane[0],
-                        disable_output_lane1 = in(reg32) disable_output_lane[1],
-                        disable_output_lane2 = in(reg32) disable_output_lane[2],
-                        disable_output_lane3 = in(reg32) disable_output_lane[3],
-                        disable_output_lane4 = in(reg32) disable_output_lane[4],
-                        disable_output_lane5 = in(reg32) disable_output_lane[5],
-                        disable_output_lane6 = in(reg32) disable_output_lane[6],
-                        disable_output_lane7 = in(reg32) disable_output_lane[7],
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    disable_output_lane: [u32; 8],
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc,
+                            disable_output_lane0 = in(reg32) disable_output_lane[0],
+                            disable_output_lane1 = in(reg32) disable_output_lane[1],
+                            disable_output_lane2 = in(reg32) disable_output_lane[2],
+                            disable_output_lane3 = in(reg32) disable_output_lane[3],
+                            disable_output_lane4 = in(reg32) disable_output_lane[4],
+                            disable_output_lane5 = in(reg32) disable_output_lane[5],
+                            disable_output_lane6 = in(reg32) disable_output_lane[6],
+                            disable_output_lane7 = in(reg32) disable_output_lane[7],
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -502,46 +517,50 @@ pub trait Tcgen05MmaDisableOutputLaneScaleInputD<const N: usize>: Sealed {
         disable_output_lane: [u32; N],
         enable_input_d: bool,
         _scale_input_d: n32<SCALE_INPUT_D>,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaDisableOutputLaneScaleInputD<4> for (kind_f16, cta_group_1)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 4],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -550,39 +569,41 @@ impl Tcgen05MmaDisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 4],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -591,43 +612,45 @@ impl Tcgen05MmaDisableOutputLaneScaleInputD<8> for (kind_f16, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 8],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    disable_output_lane4 = in(reg32) disable_output_lane[4],
+                    disable_output_lane5 = in(reg32) disable_output_lane[5],
+                    disable_output_lane6 = in(reg32) disable_output_lane[6],
+                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -636,43 +659,45 @@ impl Tcgen05MmaDisableOutputLaneScaleInputD<8> for (kind_tf32, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 8],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    disable_output_lane4 = in(reg32) disable_output_lane[4],
+                    disable_output_lane5 = in(reg32) disable_output_lane[5],
+                    disable_output_lane6 = in(reg32) disable_output_lane[6],
+                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -723,7 +748,9 @@ pub unsafe fn tcgen05_mma_tmem_a<Kind, CtaGroup>(
 )]
 pub trait Tcgen05MmaTmemA: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -732,19 +759,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -835,7 +864,9 @@ pub trait Tcgen05MmaTmemAScaleInputD: Sealed {
         idesc: u32,
         enable_input_d: bool,
         _scale_input_d: n32<SCALE_INPUT_D>,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -844,33 +875,35 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue<const SCALE_INPUT_D: i32>(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                _scale_input_d: n32<SCALE_INPUT_D>,
-            ) {
-                const {
-                    assert!(
-                        SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                        "`scale_input_d` must be from 0 to 15"
-                    )
-                };
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        scale_input_d = const SCALE_INPUT_D, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SCALE_INPUT_D: i32>(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    _scale_input_d: n32<SCALE_INPUT_D>,
+                ) {
+                    const {
+                        assert!(
+                            SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                            "`scale_input_d` must be from 0 to 15"
+                        )
+                    };
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            scale_input_d = const SCALE_INPUT_D, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -953,7 +986,9 @@ pub trait Tcgen05MmaTmemADisableOutputLane<const N: usize>: Sealed {
         idesc: u32,
         disable_output_lane: [u32; N],
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -962,31 +997,33 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                disable_output_lane: [u32; 4],
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc,
-                        disable_output_lane0 = in(reg32) disable_output_lane[0],
-                        disable_output_lane1 = in(reg32) disable_output_lane[1],
-                        disable_output_lane2 = in(reg32) disable_output_lane[2],
-                        disable_output_lane3 = in(reg32) disable_output_lane[3],
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    disable_output_lane: [u32; 4],
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc,
+                            disable_output_lane0 = in(reg32) disable_output_lane[0],
+                            disable_output_lane1 = in(reg32) disable_output_lane[1],
+                            disable_output_lane2 = in(reg32) disable_output_lane[2],
+                            disable_output_lane3 = in(reg32) disable_output_lane[3],
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1010,35 +1047,37 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                disable_output_lane: [u32; 8],
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc,
-                        disable_output_lane0 = in(reg32) disable_output_lane[0],
-                        disable_output_lane1 = in(reg32) disable_output_lane[1],
-                        disable_output_lane2 = in(reg32) disable_output_lane[2],
-                        disable_output_lane3 = in(reg32) disable_output_lane[3],
-                        disable_output_lane4 = in(reg32) disable_output_lane[4],
-                        disable_output_lane5 = in(reg32) disable_output_lane[5],
-                        disable_output_lane6 = in(reg32) disable_output_lane[6],
-                        disable_output_lane7 = in(reg32) disable_output_lane[7],
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    disable_output_lane: [u32; 8],
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc,
+                            disable_output_lane0 = in(reg32) disable_output_lane[0],
+                            disable_output_lane1 = in(reg32) disable_output_lane[1],
+                            disable_output_lane2 = in(reg32) disable_output_lane[2],
+                            disable_output_lane3 = in(reg32) disable_output_lane[3],
+                            disable_output_lane4 = in(reg32) disable_output_lane[4],
+                            disable_output_lane5 = in(reg32) disable_output_lane[5],
+                            disable_output_lane6 = in(reg32) disable_output_lane[6],
+                            disable_output_lane7 = in(reg32) disable_output_lane[7],
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -1130,46 +1169,50 @@ pub trait Tcgen05MmaTmemADisableOutputLaneScaleInputD<const N: usize>: Sealed {
         disable_output_lane: [u32; N],
         enable_input_d: bool,
         _scale_input_d: n32<SCALE_INPUT_D>,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<4> for (kind_f16, cta_group_1)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 4],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1178,39 +1221,41 @@ impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<4> for (kind_tf32, cta_group_1)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 4],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 4],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1219,43 +1264,45 @@ impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<8> for (kind_f16, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 8],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    disable_output_lane4 = in(reg32) disable_output_lane[4],
+                    disable_output_lane5 = in(reg32) disable_output_lane[5],
+                    disable_output_lane6 = in(reg32) disable_output_lane[6],
+                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1264,43 +1311,45 @@ impl Tcgen05MmaTmemADisableOutputLaneScaleInputD<8> for (kind_tf32, cta_group_2)
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const SCALE_INPUT_D: i32>(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        disable_output_lane: [u32; 8],
-        enable_input_d: bool,
-        _scale_input_d: n32<SCALE_INPUT_D>,
-    ) {
-        const {
-            assert!(
-                SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
-                "`scale_input_d` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc,
-                disable_output_lane0 = in(reg32) disable_output_lane[0],
-                disable_output_lane1 = in(reg32) disable_output_lane[1],
-                disable_output_lane2 = in(reg32) disable_output_lane[2],
-                disable_output_lane3 = in(reg32) disable_output_lane[3],
-                disable_output_lane4 = in(reg32) disable_output_lane[4],
-                disable_output_lane5 = in(reg32) disable_output_lane[5],
-                disable_output_lane6 = in(reg32) disable_output_lane[6],
-                disable_output_lane7 = in(reg32) disable_output_lane[7],
-                enable_input_d = in(reg32) u32::from(enable_input_d),
-                scale_input_d = const SCALE_INPUT_D, options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f]
+        #[inline(always)]
+        unsafe fn issue<const SCALE_INPUT_D: i32>(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            disable_output_lane: [u32; 8],
+            enable_input_d: bool,
+            _scale_input_d: n32<SCALE_INPUT_D>,
+        ) {
+            const {
+                assert!(
+                    SCALE_INPUT_D >= 0 && SCALE_INPUT_D <= 15,
+                    "`scale_input_d` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc,
+                    disable_output_lane0 = in(reg32) disable_output_lane[0],
+                    disable_output_lane1 = in(reg32) disable_output_lane[1],
+                    disable_output_lane2 = in(reg32) disable_output_lane[2],
+                    disable_output_lane3 = in(reg32) disable_output_lane[3],
+                    disable_output_lane4 = in(reg32) disable_output_lane[4],
+                    disable_output_lane5 = in(reg32) disable_output_lane[5],
+                    disable_output_lane6 = in(reg32) disable_output_lane[6],
+                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    enable_input_d = in(reg32) u32::from(enable_input_d),
+                    scale_input_d = const SCALE_INPUT_D, options(nostack),
+                );
+            }
         }
     }
 }
@@ -1375,36 +1424,40 @@ pub trait Tcgen05MmaBlockScaleVec1x: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1x for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1413,29 +1466,31 @@ impl Tcgen05MmaBlockScaleVec1x for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1510,36 +1565,40 @@ pub trait Tcgen05MmaBlockScaleVec1xCollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xCollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1548,29 +1607,31 @@ impl Tcgen05MmaBlockScaleVec1xCollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1645,36 +1706,40 @@ pub trait Tcgen05MmaBlockScaleVec1xCollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xCollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1683,29 +1748,31 @@ impl Tcgen05MmaBlockScaleVec1xCollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1780,36 +1847,40 @@ pub trait Tcgen05MmaBlockScaleVec1xCollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xCollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1818,29 +1889,31 @@ impl Tcgen05MmaBlockScaleVec1xCollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1915,36 +1988,40 @@ pub trait Tcgen05MmaBlockScaleVec1xCollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xCollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -1953,29 +2030,31 @@ impl Tcgen05MmaBlockScaleVec1xCollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2050,7 +2129,9 @@ pub trait Tcgen05MmaBlockScaleVec2x: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2059,29 +2140,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2169,7 +2252,9 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2178,29 +2263,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2288,7 +2375,9 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2297,29 +2386,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2407,7 +2498,9 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2416,29 +2509,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2526,7 +2621,9 @@ pub trait Tcgen05MmaBlockScaleVec2xCollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -2535,29 +2632,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -2645,36 +2744,40 @@ pub trait Tcgen05MmaBlockScaleVec4x: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4x for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2683,29 +2786,31 @@ impl Tcgen05MmaBlockScaleVec4x for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2780,36 +2885,40 @@ pub trait Tcgen05MmaBlockScaleVec4xCollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xCollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2818,29 +2927,31 @@ impl Tcgen05MmaBlockScaleVec4xCollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2915,36 +3026,40 @@ pub trait Tcgen05MmaBlockScaleVec4xCollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xCollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -2953,29 +3068,31 @@ impl Tcgen05MmaBlockScaleVec4xCollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3050,36 +3167,40 @@ pub trait Tcgen05MmaBlockScaleVec4xCollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xCollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3088,29 +3209,31 @@ impl Tcgen05MmaBlockScaleVec4xCollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3185,36 +3308,40 @@ pub trait Tcgen05MmaBlockScaleVec4xCollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xCollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3223,29 +3350,31 @@ impl Tcgen05MmaBlockScaleVec4xCollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3320,36 +3449,40 @@ pub trait Tcgen05MmaBlockScaleVec1xTmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xTmemA for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3358,29 +3491,31 @@ impl Tcgen05MmaBlockScaleVec1xTmemA for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3455,36 +3590,40 @@ pub trait Tcgen05MmaBlockScaleVec1xTmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xTmemACollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3493,29 +3632,31 @@ impl Tcgen05MmaBlockScaleVec1xTmemACollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3590,36 +3731,40 @@ pub trait Tcgen05MmaBlockScaleVec1xTmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xTmemACollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3628,29 +3773,31 @@ impl Tcgen05MmaBlockScaleVec1xTmemACollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3725,36 +3872,40 @@ pub trait Tcgen05MmaBlockScaleVec1xTmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xTmemACollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3763,29 +3914,31 @@ impl Tcgen05MmaBlockScaleVec1xTmemACollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3860,36 +4013,40 @@ pub trait Tcgen05MmaBlockScaleVec1xTmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec1xTmemACollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3898,29 +4055,31 @@ impl Tcgen05MmaBlockScaleVec1xTmemACollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -3995,7 +4154,9 @@ pub trait Tcgen05MmaBlockScaleVec2TmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4004,29 +4165,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4114,7 +4277,9 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4123,29 +4288,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4233,7 +4400,9 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4242,29 +4411,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4352,7 +4523,9 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4361,29 +4534,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4471,7 +4646,9 @@ pub trait Tcgen05MmaBlockScaleVec2TmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -4480,29 +4657,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -4590,36 +4769,40 @@ pub trait Tcgen05MmaBlockScaleVec4xTmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xTmemA for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4628,29 +4811,31 @@ impl Tcgen05MmaBlockScaleVec4xTmemA for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4725,36 +4910,40 @@ pub trait Tcgen05MmaBlockScaleVec4xTmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xTmemACollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4763,29 +4952,31 @@ impl Tcgen05MmaBlockScaleVec4xTmemACollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4860,36 +5051,40 @@ pub trait Tcgen05MmaBlockScaleVec4xTmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xTmemACollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4898,29 +5093,31 @@ impl Tcgen05MmaBlockScaleVec4xTmemACollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -4995,36 +5192,40 @@ pub trait Tcgen05MmaBlockScaleVec4xTmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xTmemACollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5033,29 +5234,31 @@ impl Tcgen05MmaBlockScaleVec4xTmemACollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5130,36 +5333,40 @@ pub trait Tcgen05MmaBlockScaleVec4xTmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleVec4xTmemACollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5168,29 +5375,31 @@ impl Tcgen05MmaBlockScaleVec4xTmemACollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_86 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5265,36 +5474,40 @@ pub trait Tcgen05MmaBlockScaleBlock16: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16 for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5303,29 +5516,31 @@ impl Tcgen05MmaBlockScaleBlock16 for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5400,36 +5615,40 @@ pub trait Tcgen05MmaBlockScaleBlock16CollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16CollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5438,29 +5657,31 @@ impl Tcgen05MmaBlockScaleBlock16CollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5535,36 +5756,40 @@ pub trait Tcgen05MmaBlockScaleBlock16CollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16CollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5573,29 +5798,31 @@ impl Tcgen05MmaBlockScaleBlock16CollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5670,36 +5897,40 @@ pub trait Tcgen05MmaBlockScaleBlock16CollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16CollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5708,29 +5939,31 @@ impl Tcgen05MmaBlockScaleBlock16CollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5805,36 +6038,40 @@ pub trait Tcgen05MmaBlockScaleBlock16CollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16CollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5843,29 +6080,31 @@ impl Tcgen05MmaBlockScaleBlock16CollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -5940,7 +6179,9 @@ pub trait Tcgen05MmaBlockScaleBlock32: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -5949,29 +6190,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6063,7 +6306,9 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6072,29 +6317,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6186,7 +6433,9 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6195,29 +6444,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6309,7 +6560,9 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6318,29 +6571,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6432,7 +6687,9 @@ pub trait Tcgen05MmaBlockScaleBlock32CollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -6441,29 +6698,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -6555,36 +6814,40 @@ pub trait Tcgen05MmaBlockScaleBlock16TmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16TmemA for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6593,29 +6856,31 @@ impl Tcgen05MmaBlockScaleBlock16TmemA for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6690,36 +6955,40 @@ pub trait Tcgen05MmaBlockScaleBlock16TmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16TmemACollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6728,29 +6997,31 @@ impl Tcgen05MmaBlockScaleBlock16TmemACollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6825,36 +7096,40 @@ pub trait Tcgen05MmaBlockScaleBlock16TmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16TmemACollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6863,29 +7138,31 @@ impl Tcgen05MmaBlockScaleBlock16TmemACollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6960,36 +7237,40 @@ pub trait Tcgen05MmaBlockScaleBlock16TmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16TmemACollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -6998,29 +7279,31 @@ impl Tcgen05MmaBlockScaleBlock16TmemACollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -7095,36 +7378,40 @@ pub trait Tcgen05MmaBlockScaleBlock16TmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaBlockScaleBlock16TmemACollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -7133,29 +7420,31 @@ impl Tcgen05MmaBlockScaleBlock16TmemACollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100f_103f_107f_110f]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                    scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -7230,7 +7519,9 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7239,29 +7530,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7353,7 +7646,9 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7362,29 +7657,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7476,7 +7773,9 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7485,29 +7784,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7599,7 +7900,9 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7608,29 +7911,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7722,7 +8027,9 @@ pub trait Tcgen05MmaBlockScaleBlock32TmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7731,29 +8038,31 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
-                        scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, scale_a_tmem = in(reg32) scale_a_tmem,
+                            scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7832,7 +8141,9 @@ pub trait Tcgen05MmaSp: Sealed {
         sp_info_tmem: u32,
         idesc: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7841,27 +8152,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -7936,7 +8249,9 @@ pub trait Tcgen05MmaSpTmemA: Sealed {
         sp_info_tmem: u32,
         idesc: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -7945,27 +8260,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8058,37 +8375,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16 for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8097,30 +8418,32 @@ impl Tcgen05MmaSpBlockScaleBlock16 for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8200,37 +8523,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16CollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16CollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8239,30 +8566,32 @@ impl Tcgen05MmaSpBlockScaleBlock16CollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8342,37 +8671,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16CollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16CollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8381,30 +8714,32 @@ impl Tcgen05MmaSpBlockScaleBlock16CollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8484,37 +8819,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16CollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16CollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8523,30 +8862,32 @@ impl Tcgen05MmaSpBlockScaleBlock16CollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8626,37 +8967,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16CollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16CollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8665,30 +9010,32 @@ impl Tcgen05MmaSpBlockScaleBlock16CollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_desc: u64,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_desc: u64,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], {a_desc}, {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -8768,7 +9115,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -8777,30 +9126,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -8897,7 +9248,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -8906,30 +9259,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -9026,7 +9381,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -9035,30 +9392,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -9155,7 +9514,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -9164,30 +9525,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -9284,7 +9647,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32CollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -9293,30 +9658,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -9413,37 +9780,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16TmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16TmemA for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9452,30 +9823,32 @@ impl Tcgen05MmaSpBlockScaleBlock16TmemA for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9555,37 +9928,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16TmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorAFill for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9594,30 +9971,32 @@ impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorAFill for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::fill [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9697,37 +10076,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16TmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorAUse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9736,30 +10119,32 @@ impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorAUse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::use [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9839,37 +10224,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16TmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorALastuse for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9878,30 +10267,32 @@ impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorALastuse for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::lastuse [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -9981,37 +10372,41 @@ pub trait Tcgen05MmaSpBlockScaleBlock16TmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorADiscard for cta_group_1
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -10020,30 +10415,32 @@ impl Tcgen05MmaSpBlockScaleBlock16TmemACollectorADiscard for cta_group_2
 where
     for<'a> Target: Has<ptx_88> + Has<sm_100a_103a_107a_110a>,
 {
-    #[inline(always)]
-    unsafe fn issue(
-        self,
-        d_tmem: u32,
-        a_tmem: u32,
-        b_desc: u64,
-        sp_info_tmem: u32,
-        idesc: u32,
-        scale_a_tmem: u32,
-        scale_b_tmem: u32,
-        enable_input_d: bool,
-    ) {
-        unsafe {
-            asm!(
-                "{{",
-                ".reg .pred PRED_enable_input_d;",
-                "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
-                "}}",
-                d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-            );
+    on_target! { [ptx_88 sm_100a_103a_107a_110a]
+        #[inline(always)]
+        unsafe fn issue(
+            self,
+            d_tmem: u32,
+            a_tmem: u32,
+            b_desc: u64,
+            sp_info_tmem: u32,
+            idesc: u32,
+            scale_a_tmem: u32,
+            scale_b_tmem: u32,
+            enable_input_d: bool,
+        ) {
+            unsafe {
+                asm!(
+                    "{{",
+                    ".reg .pred PRED_enable_input_d;",
+                    "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                    "tcgen05.mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16.collector::a::discard [{d_tmem}], [{a_tmem}], {b_desc}, [{sp_info_tmem}], {idesc}, [{scale_a_tmem}], [{scale_b_tmem}], PRED_enable_input_d;",
+                    "}}",
+                    d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                    sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                    scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                    enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                );
+            }
         }
     }
 }
@@ -10123,7 +10520,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemA: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10132,30 +10531,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10252,7 +10653,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorAFill: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10261,30 +10664,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10381,7 +10786,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorAUse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10390,30 +10797,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10510,7 +10919,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorALastuse: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10519,30 +10930,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10639,7 +11052,9 @@ pub trait Tcgen05MmaSpBlockScaleBlock32TmemACollectorADiscard: Sealed {
         scale_a_tmem: u32,
         scale_b_tmem: u32,
         enable_input_d: bool,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10648,30 +11063,32 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                sp_info_tmem: u32,
-                idesc: u32,
-                scale_a_tmem: u32,
-                scale_b_tmem: u32,
-                enable_input_d: bool,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
-                        scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
-                        enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    sp_info_tmem: u32,
+                    idesc: u32,
+                    scale_a_tmem: u32,
+                    scale_b_tmem: u32,
+                    enable_input_d: bool,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            sp_info_tmem = in(reg32) sp_info_tmem, idesc = in(reg32) idesc,
+                            scale_a_tmem = in(reg32) scale_a_tmem, scale_b_tmem = in(reg32) scale_b_tmem,
+                            enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10740,7 +11157,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b0_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB0Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10749,19 +11168,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10845,7 +11266,9 @@ pub trait Tcgen05MmaWsCollectorB0FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10854,27 +11277,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -10939,7 +11364,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b0_use<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB0Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -10948,19 +11375,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11044,7 +11473,9 @@ pub trait Tcgen05MmaWsCollectorB0UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11053,27 +11484,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11138,7 +11571,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b0_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB0Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11147,19 +11582,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11243,7 +11680,9 @@ pub trait Tcgen05MmaWsCollectorB0LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11252,27 +11691,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11337,7 +11778,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b0_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB0Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11346,19 +11789,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11442,7 +11887,9 @@ pub trait Tcgen05MmaWsCollectorB0DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11451,27 +11898,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11536,7 +11985,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b1_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB1Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11545,19 +11996,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11641,7 +12094,9 @@ pub trait Tcgen05MmaWsCollectorB1FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11650,27 +12105,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11735,7 +12192,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b1_use<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB1Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11744,19 +12203,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11840,7 +12301,9 @@ pub trait Tcgen05MmaWsCollectorB1UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11849,27 +12312,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -11934,7 +12399,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b1_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB1Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -11943,19 +12410,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12039,7 +12508,9 @@ pub trait Tcgen05MmaWsCollectorB1LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12048,27 +12519,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12133,7 +12606,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b1_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB1Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12142,19 +12617,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12238,7 +12715,9 @@ pub trait Tcgen05MmaWsCollectorB1DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12247,27 +12726,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12332,7 +12813,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b2_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB2Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12341,19 +12824,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12437,7 +12922,9 @@ pub trait Tcgen05MmaWsCollectorB2FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12446,27 +12933,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12531,7 +13020,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b2_use<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB2Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12540,19 +13031,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12636,7 +13129,9 @@ pub trait Tcgen05MmaWsCollectorB2UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12645,27 +13140,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12730,7 +13227,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b2_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB2Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12739,19 +13238,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12835,7 +13336,9 @@ pub trait Tcgen05MmaWsCollectorB2LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12844,27 +13347,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -12929,7 +13434,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b2_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB2Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -12938,19 +13445,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13034,7 +13543,9 @@ pub trait Tcgen05MmaWsCollectorB2DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13043,27 +13554,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13128,7 +13641,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b3_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB3Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13137,19 +13652,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13233,7 +13750,9 @@ pub trait Tcgen05MmaWsCollectorB3FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13242,27 +13761,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13327,7 +13848,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b3_use<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB3Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13336,19 +13859,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13432,7 +13957,9 @@ pub trait Tcgen05MmaWsCollectorB3UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13441,27 +13968,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13526,7 +14055,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b3_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB3Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13535,19 +14066,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13631,7 +14164,9 @@ pub trait Tcgen05MmaWsCollectorB3LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13640,27 +14175,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13725,7 +14262,9 @@ pub unsafe fn tcgen05_mma_ws_collector_b3_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsCollectorB3Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13734,19 +14273,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_desc: u64, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13830,7 +14371,9 @@ pub trait Tcgen05MmaWsCollectorB3DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13839,27 +14382,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_desc: u64,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_desc: u64,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -13924,7 +14469,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b0_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB0Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -13933,19 +14480,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14029,7 +14578,9 @@ pub trait Tcgen05MmaWsTmemACollectorB0FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14038,27 +14589,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14123,7 +14676,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b0_use<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB0Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14132,19 +14687,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14228,7 +14785,9 @@ pub trait Tcgen05MmaWsTmemACollectorB0UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14237,27 +14796,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14322,7 +14883,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b0_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB0Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14331,19 +14894,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14427,7 +14992,9 @@ pub trait Tcgen05MmaWsTmemACollectorB0LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14436,27 +15003,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14521,7 +15090,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b0_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB0Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14530,19 +15101,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14626,7 +15199,9 @@ pub trait Tcgen05MmaWsTmemACollectorB0DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14635,27 +15210,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14720,7 +15297,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b1_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB1Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14729,19 +15308,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14825,7 +15406,9 @@ pub trait Tcgen05MmaWsTmemACollectorB1FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14834,27 +15417,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -14919,7 +15504,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b1_use<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB1Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -14928,19 +15515,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15024,7 +15613,9 @@ pub trait Tcgen05MmaWsTmemACollectorB1UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15033,27 +15624,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15118,7 +15711,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b1_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB1Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15127,19 +15722,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15223,7 +15820,9 @@ pub trait Tcgen05MmaWsTmemACollectorB1LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15232,27 +15831,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15317,7 +15918,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b1_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB1Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15326,19 +15929,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15422,7 +16027,9 @@ pub trait Tcgen05MmaWsTmemACollectorB1DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15431,27 +16038,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15516,7 +16125,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b2_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB2Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15525,19 +16136,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15621,7 +16234,9 @@ pub trait Tcgen05MmaWsTmemACollectorB2FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15630,27 +16245,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15715,7 +16332,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b2_use<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB2Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15724,19 +16343,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15820,7 +16441,9 @@ pub trait Tcgen05MmaWsTmemACollectorB2UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15829,27 +16452,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -15914,7 +16539,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b2_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB2Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -15923,19 +16550,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16019,7 +16648,9 @@ pub trait Tcgen05MmaWsTmemACollectorB2LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16028,27 +16659,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16113,7 +16746,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b2_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB2Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16122,19 +16757,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16218,7 +16855,9 @@ pub trait Tcgen05MmaWsTmemACollectorB2DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16227,27 +16866,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16312,7 +16953,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b3_fill<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB3Fill: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16321,19 +16964,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16417,7 +17062,9 @@ pub trait Tcgen05MmaWsTmemACollectorB3FillZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16426,27 +17073,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16511,7 +17160,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b3_use<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB3Use: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16520,19 +17171,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16616,7 +17269,9 @@ pub trait Tcgen05MmaWsTmemACollectorB3UseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16625,27 +17280,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16710,7 +17367,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b3_lastuse<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB3Lastuse: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16719,19 +17378,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16815,7 +17476,9 @@ pub trait Tcgen05MmaWsTmemACollectorB3LastuseZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16824,27 +17487,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -16909,7 +17574,9 @@ pub unsafe fn tcgen05_mma_ws_tmem_a_collector_b3_discard<Kind>(
 )]
 pub trait Tcgen05MmaWsTmemACollectorB3Discard: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool);
+    unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -16918,19 +17585,21 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(self, d_tmem: u32, a_tmem: u32, b_desc: u64, idesc: u32, enable_input_d: bool) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -17014,7 +17683,9 @@ pub trait Tcgen05MmaWsTmemACollectorB3DiscardZeroColumnMaskDesc: Sealed {
         idesc: u32,
         enable_input_d: bool,
         zero_column_mask_desc: u64,
-    );
+    ) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -17023,27 +17694,29 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue(
-                self,
-                d_tmem: u32,
-                a_tmem: u32,
-                b_desc: u64,
-                idesc: u32,
-                enable_input_d: bool,
-                zero_column_mask_desc: u64,
-            ) {
-                unsafe {
-                    asm!(
-                        "{{",
-                        ".reg .pred PRED_enable_input_d;",
-                        "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
-                        $ptx,
-                        "}}",
-                        d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                        idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
-                        zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue(
+                    self,
+                    d_tmem: u32,
+                    a_tmem: u32,
+                    b_desc: u64,
+                    idesc: u32,
+                    enable_input_d: bool,
+                    zero_column_mask_desc: u64,
+                ) {
+                    unsafe {
+                        asm!(
+                            "{{",
+                            ".reg .pred PRED_enable_input_d;",
+                            "setp.ne.b32 PRED_enable_input_d, {enable_input_d}, 0;",
+                            $ptx,
+                            "}}",
+                            d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
+                            idesc = in(reg32) idesc, enable_input_d = in(reg32) u32::from(enable_input_d),
+                            zero_column_mask_desc = in(reg64) zero_column_mask_desc, options(nostack),
+                        );
+                    }
                 }
             }
         }

@@ -25,7 +25,8 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_arch = "nvptx64"), allow(unused, unreachable_code))]
+// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.
+#![allow(unused, unreachable_code)]
 
 use crate::address::{as_ptr_gmem, as_ptr_smem};
 use crate::asm::asm;
@@ -35,7 +36,7 @@ use crate::tags::{
     scope_cluster, scope_cta, scope_gpu, scope_sys, sem_release, space_global, space_shared,
 };
 use crate::target::{
-    Has, Target, ptx_83, ptx_86, sm_90, sm_90a_100f_103f_107f_110f_120f_121f,
+    Has, Target, lacking, on_target, ptx_83, ptx_86, sm_90, sm_90a_100f_103f_107f_110f_120f_121f,
     sm_100f_103f_107f_110f_120f_121f,
 };
 use crate::value::Value;
@@ -79,7 +80,9 @@ pub unsafe fn tensormap_cp_fenceproxy<Scope, T, U, const SIZE: i32>(
 )]
 pub trait TensormapCpFenceproxy: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>);
+    unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
+        lacking()
+    }
 }
 
 macro_rules! forms {
@@ -88,15 +91,17 @@ macro_rules! forms {
         where
             for<'a> Target: $(Has<$has> +)*,
         {
-            #[inline(always)]
-            unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
-                const { assert!(SIZE == 128, "`size` must be 128") };
-                unsafe {
-                    asm!(
-                        $ptx,
-                        dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
-                        size = const SIZE, options(nostack),
-                    );
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SIZE: i32>(self, dst: *mut (), src: *const (), _size: n32<SIZE>) {
+                    const { assert!(SIZE == 128, "`size` must be 128") };
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            dst = in(reg64) as_ptr_gmem(dst), src = in(reg32) as_ptr_smem(src),
+                            size = const SIZE, options(nostack),
+                        );
+                    }
                 }
             }
         }
@@ -152,21 +157,25 @@ pub unsafe fn tensormap_replace_global_address<Space, T, U: Value<Bits = u64>>(
 )]
 pub trait TensormapReplaceGlobalAddress: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u64);
+    unsafe fn issue(self, tm_addr: *mut (), new_val: u64) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceGlobalAddress for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u64) {
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_address.global.b1024.b64 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = in(reg64) new_val,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(self, tm_addr: *mut (), new_val: u64) {
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_address.global.b1024.b64 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = in(reg64) new_val,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -175,14 +184,16 @@ impl TensormapReplaceGlobalAddress for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u64) {
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = in(reg64) new_val,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(self, tm_addr: *mut (), new_val: u64) {
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = in(reg64) new_val,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -225,21 +236,25 @@ pub unsafe fn tensormap_replace_rank<Space, T, U: Value<Bits = u32>>(
 )]
 pub trait TensormapReplaceRank: Sealed {
     #[doc(hidden)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u32);
+    unsafe fn issue(self, tm_addr: *mut (), new_val: u32) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceRank for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u32) {
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.rank.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = in(reg32) new_val,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(self, tm_addr: *mut (), new_val: u32) {
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.rank.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = in(reg32) new_val,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -248,14 +263,16 @@ impl TensormapReplaceRank for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue(self, tm_addr: *mut (), new_val: u32) {
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.rank.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = in(reg32) new_val,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue(self, tm_addr: *mut (), new_val: u32) {
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.rank.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = in(reg32) new_val,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -303,22 +320,26 @@ pub unsafe fn tensormap_replace_box_dim<Space, T, U: Value<Bits = u32>, const OR
 )]
 pub trait TensormapReplaceBoxDim: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32);
+    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceBoxDim for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.box_dim.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.box_dim.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -327,15 +348,17 @@ impl TensormapReplaceBoxDim for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -383,22 +406,26 @@ pub unsafe fn tensormap_replace_global_dim<Space, T, U: Value<Bits = u32>, const
 )]
 pub trait TensormapReplaceGlobalDim: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32);
+    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceGlobalDim for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_dim.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_dim.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -407,15 +434,17 @@ impl TensormapReplaceGlobalDim for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -463,22 +492,26 @@ pub unsafe fn tensormap_replace_global_stride<Space, T, U: Value<Bits = u64>, co
 )]
 pub trait TensormapReplaceGlobalStride: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64);
+    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceGlobalStride for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_stride.global.b1024.b64 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
-                new_val = in(reg64) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_stride.global.b1024.b64 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
+                    new_val = in(reg64) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -487,15 +520,17 @@ impl TensormapReplaceGlobalStride for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
-                new_val = in(reg64) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u64) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
+                    new_val = in(reg64) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -543,22 +578,26 @@ pub unsafe fn tensormap_replace_element_stride<Space, T, U: Value<Bits = u32>, c
 )]
 pub trait TensormapReplaceElementStride: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32);
+    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceElementStride for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.element_stride.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.element_stride.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -567,15 +606,17 @@ impl TensormapReplaceElementStride for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -623,22 +664,26 @@ pub unsafe fn tensormap_replace_element_size<Space, T, U: Value<Bits = u32>, con
 )]
 pub trait TensormapReplaceElementSize: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32);
+    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceElementSize for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.element_stride.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.element_stride.global.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -647,15 +692,17 @@ impl TensormapReplaceElementSize for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
-        const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
-                new_val = in(reg32) new_val, options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const ORD: i32>(self, tm_addr: *mut (), _ord: n32<ORD>, new_val: u32) {
+            const { assert!(ORD >= 0 && ORD <= 4, "`ord` must be from 0 to 4") };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [{tm_addr}], {ord}, {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), ord = const ORD,
+                    new_val = in(reg32) new_val, options(nostack),
+                );
+            }
         }
     }
 }
@@ -698,27 +745,31 @@ pub unsafe fn tensormap_replace_elemtype<Space, T, const NEW_VAL: i32>(
 )]
 pub trait TensormapReplaceElemtype: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>);
+    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceElemtype for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 15,
-                "`new_val` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.elemtype.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 15,
+                    "`new_val` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.elemtype.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -727,20 +778,22 @@ impl TensormapReplaceElemtype for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 15,
-                "`new_val` must be from 0 to 15"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 15,
+                    "`new_val` must be from 0 to 15"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -781,27 +834,31 @@ pub unsafe fn tensormap_replace_interleave_layout<Space, T, const NEW_VAL: i32>(
 )]
 pub trait TensormapReplaceInterleaveLayout: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>);
+    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceInterleaveLayout for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 2,
-                "`new_val` must be from 0 to 2"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.interleave_layout.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 2,
+                    "`new_val` must be from 0 to 2"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.interleave_layout.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -810,20 +867,22 @@ impl TensormapReplaceInterleaveLayout for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 2,
-                "`new_val` must be from 0 to 2"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 2,
+                    "`new_val` must be from 0 to 2"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -864,27 +923,31 @@ pub unsafe fn tensormap_replace_swizzle_mode<Space, T, const NEW_VAL: i32>(
 )]
 pub trait TensormapReplaceSwizzleMode: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>);
+    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceSwizzleMode for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 4,
-                "`new_val` must be from 0 to 4"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.swizzle_mode.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 4,
+                    "`new_val` must be from 0 to 4"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.swizzle_mode.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -893,20 +956,22 @@ impl TensormapReplaceSwizzleMode for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 4,
-                "`new_val` must be from 0 to 4"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 4,
+                    "`new_val` must be from 0 to 4"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -947,27 +1012,31 @@ pub unsafe fn tensormap_replace_fill_mode<Space, T, const NEW_VAL: i32>(
 )]
 pub trait TensormapReplaceFillMode: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>);
+    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceFillMode for space_global
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 1,
-                "`new_val` must be from 0 to 1"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.fill_mode.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 1,
+                    "`new_val` must be from 0 to 1"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.fill_mode.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -976,20 +1045,22 @@ impl TensormapReplaceFillMode for space_shared
 where
     for<'a> Target: Has<ptx_83> + Has<sm_90a_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 1,
-                "`new_val` must be from 0 to 1"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_83 sm_90a_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 1,
+                    "`new_val` must be from 0 to 1"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1031,27 +1102,31 @@ pub unsafe fn tensormap_replace_swizzle_atomicity<Space, T, const NEW_VAL: i32>(
 )]
 pub trait TensormapReplaceSwizzleAtomicity: Sealed {
     #[doc(hidden)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>);
+    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+        lacking()
+    }
 }
 
 impl TensormapReplaceSwizzleAtomicity for space_global
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 3,
-                "`new_val` must be from 0 to 3"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 3,
+                    "`new_val` must be from 0 to 3"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg64) as_ptr_gmem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }
@@ -1060,20 +1135,22 @@ impl TensormapReplaceSwizzleAtomicity for space_shared
 where
     for<'a> Target: Has<ptx_86> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
-    #[inline(always)]
-    unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
-        const {
-            assert!(
-                NEW_VAL >= 0 && NEW_VAL <= 3,
-                "`new_val` must be from 0 to 3"
-            )
-        };
-        unsafe {
-            asm!(
-                "tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
-                tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
-                options(nostack),
-            );
+    on_target! { [ptx_86 sm_100f_103f_107f_110f_120f_121f]
+        #[inline(always)]
+        unsafe fn issue<const NEW_VAL: i32>(self, tm_addr: *mut (), _new_val: n32<NEW_VAL>) {
+            const {
+                assert!(
+                    NEW_VAL >= 0 && NEW_VAL <= 3,
+                    "`new_val` must be from 0 to 3"
+                )
+            };
+            unsafe {
+                asm!(
+                    "tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [{tm_addr}], {new_val};",
+                    tm_addr = in(reg32) as_ptr_smem(tm_addr), new_val = const NEW_VAL,
+                    options(nostack),
+                );
+            }
         }
     }
 }

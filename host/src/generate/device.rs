@@ -29,8 +29,8 @@ pub(super) fn module(family: &Family) -> Result<String> {
         let _ = writeln!(out, "{}", format!("//! {line}").trim_end());
     }
     out.push('\n');
-    // Off the GPU `asm!` is a panic, see `src/asm.rs`.
-    out += "#![cfg_attr(not(target_arch = \"nvptx64\"), allow(unused, unreachable_code))]\n";
+    out += "// Forms that the build target lacks have no body, and off the GPU `asm!` is a panic.\n\
+        #![allow(unused, unreachable_code)]\n";
     let overloads = family
         .functions
         .iter()
@@ -51,13 +51,16 @@ pub(super) fn module(family: &Family) -> Result<String> {
 /// `use` lines for the names of this crate that occur in the code.
 fn imports(body: &str, family: &Family) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words: BTreeSet<&str> = body
+    let mut words: BTreeSet<&str> = body
         .lines()
         .filter(|line| !line.trim_start().starts_with(['/', '"']))
         .flat_map(|line| line.split(|c| !is_word(c)))
         .collect();
+    if body.contains(TARGET_BEGINS) {
+        words.insert("on_target");
+    }
     let mut tags = BTreeSet::new();
-    let mut target = BTreeSet::from(["Has".to_string(), "Target".to_string()]);
+    let mut target = BTreeSet::from(["Has", "Target", "lacking", "on_target"].map(String::from));
     let overloads = family
         .functions
         .iter()
@@ -146,13 +149,16 @@ fn attributes(overload: &Overload) -> String {
     )
 }
 
+/// What a variant needs of the build target: `ptx_80`, `sm_90`.
+fn markers(variant: &Variant) -> Vec<String> {
+    let isa = variant.isas.marker().into_iter();
+    isa.chain(variant.targets.marker()).collect()
+}
+
 /// `where for<'a> Target: Has<ptx_80> + Has<sm_90>`.
-fn requirement(variant: &Variant) -> String {
-    let bounds: Vec<String> = variant
-        .isas
-        .marker()
-        .into_iter()
-        .chain(variant.targets.marker())
+fn bounds(markers: &[String]) -> String {
+    let bounds: Vec<String> = markers
+        .iter()
         .map(|marker| format!("Has<{marker}>"))
         .collect();
     match bounds.as_slice() {
@@ -164,7 +170,7 @@ fn requirement(variant: &Variant) -> String {
 /// What a function demands of its type parameters and of the build target.
 pub(super) fn where_clause(overload: &Overload, shape: &Shape, module: &str) -> String {
     match overload.variants.as_slice() {
-        [variant] => requirement(variant),
+        [variant] => bounds(&markers(variant)),
         _ => {
             let (selector, parameters) = shape.selectors();
             let bound = format!("{}{}", camel_case(&overload.rust_name), angle(&parameters));
@@ -217,7 +223,7 @@ fn single(overload: &Overload, variant: &Variant, shape: &Shape) -> String {
         shape.generics(),
         shape.params(),
         arrow(&result),
-        requirement(variant),
+        bounds(&markers(variant)),
         checks(overload),
         body.statements,
     )
@@ -301,7 +307,7 @@ fn selected(overload: &Overload, variants: &[Variant], shape: &Shape) -> String 
     };
     let _ = writeln!(
         out,
-        "pub trait {trait_name}{}: {sealed} {{\n{output}#[doc(hidden)]\n{unsafety}fn issue{immediates}({}){in_trait};\n}}\n",
+        "pub trait {trait_name}{}: {sealed} {{\n{output}#[doc(hidden)]\n{unsafety}fn issue{immediates}({}){in_trait} {{ lacking() }}\n}}\n",
         angle(&shape.trait_parameters()),
         issue_params(shape, None),
     );
@@ -332,7 +338,7 @@ fn implementations(
             overload,
             shape,
             (trait_name, one_result),
-            ("Selector", "for<'a> Target: Demand", "\"$ptx\""),
+            ("Selector", &[DEMAND.to_string()], "\"$ptx\""),
         );
         match groups.iter_mut().find(|(known, _)| *known == text) {
             Some((_, group)) => group.push(variant),
@@ -346,7 +352,6 @@ fn implementations(
             continue;
         }
         for variant in group {
-            let requirement = requirement(variant);
             out += &implementation(
                 variant,
                 overload,
@@ -354,7 +359,7 @@ fn implementations(
                 (trait_name, one_result),
                 (
                     &selectors_of(variant, shape).0,
-                    requirement.trim_start_matches("where "),
+                    &markers(variant),
                     &literal(&instruction(variant)),
                 ),
             );
@@ -371,7 +376,7 @@ fn implementation(
     overload: &Overload,
     shape: &Shape,
     (trait_name, one_result): (&str, bool),
-    (selector, demand, ptx): (&str, &str, &str),
+    (selector, demands, ptx): (&str, &[String], &str),
 ) -> String {
     let unsafety = if is_safe(overload) { "" } else { "unsafe " };
     let immediates: Vec<String> = shape.immediates().collect();
@@ -380,14 +385,18 @@ fn implementation(
         true => String::new(),
         false => format!("type Output = {result};\n"),
     };
-    let demand = match demand {
-        "" => String::new(),
-        demand => format!("where {demand}"),
+    let (begins, ends) = match demands {
+        [] => (String::new(), String::new()),
+        demands => (
+            format!("{TARGET_BEGINS}{}\n", demands.join(" ")),
+            format!("{TARGET_ENDS}\n"),
+        ),
     };
     let body = body_with(variant, ptx);
     format!(
-        "impl {trait_name}{} for {selector} {demand} {{\n{output}#[inline(always)]\n{unsafety}fn issue{}({}){} {{ {}{} }}\n}}",
+        "impl {trait_name}{} for {selector} {} {{\n{output}{begins}#[inline(always)]\n{unsafety}fn issue{}({}){} {{ {}{} }}\n{ends}}}",
         angle(&selectors_of(variant, shape).1),
+        bounds(demands),
         angle(&immediates),
         issue_params(shape, Some(variant)),
         arrow(&result),
@@ -396,58 +405,66 @@ fn implementation(
     )
 }
 
-/// Before and after an `impl` that stands for the `impl`s of a table, and that [`expand_tables`]
+/// Before and after an `impl` that stands for the `impl`s of a table, and that [`expand_macros`]
 /// makes a macro.
 const TABLE_BEGINS: &str = "// table begins";
 const TABLE_ENDS: &str = "// table ends";
+
+/// What the `impl` of a table needs of the build target, before it is a macro.
+const DEMAND: &str = "Demand";
+
+/// Before and after a function that exists where the build target has what the comment says.
+const TARGET_BEGINS: &str = "// on target: ";
+const TARGET_ENDS: &str = "// on target ends";
 
 /// The `impl` with placeholders, and a table of its cases: selecting type, demands, PTX.
 fn table(implementation: &str, group: &[&Variant], shape: &Shape) -> String {
     let mut out = format!("{TABLE_BEGINS}\n{implementation}\n{TABLE_ENDS}\n\nforms! {{\n");
     for variant in group {
-        let markers: Vec<String> = variant
-            .isas
-            .marker()
-            .into_iter()
-            .chain(variant.targets.marker())
-            .collect();
         let _ = writeln!(
             out,
             "    {}: {}\n        {}",
             selectors_of(variant, shape).0,
-            markers.join(" "),
+            markers(variant).join(" "),
             literal(&instruction(variant))
         );
     }
     out + "}\n\n"
 }
 
-/// Makes macros of the marked `impl`s. That comes after rustfmt, which does not format macros.
-pub(super) fn expand_tables(text: &str) -> String {
+/// Makes macros of what is marked. That comes after rustfmt, which does not format macros.
+pub(super) fn expand_macros(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut in_table = false;
+    let (mut in_table, mut on_target) = (false, false);
     for line in text.lines() {
-        match line {
-            TABLE_BEGINS => {
-                in_table = true;
-                out += "macro_rules! forms {\n    \
-                    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(\n";
-            }
-            TABLE_ENDS => {
-                in_table = false;
-                out += "    )*};\n}\n";
-            }
-            _ if in_table && !line.is_empty() => {
-                let line = line
+        let code = line.trim_start();
+        let table = if in_table { "        " } else { "" };
+        if code == TABLE_BEGINS {
+            in_table = true;
+            out += "macro_rules! forms {\n    \
+                ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(\n";
+        } else if code == TABLE_ENDS {
+            in_table = false;
+            out += "    )*};\n}\n";
+        } else if let Some(markers) = code.strip_prefix(TARGET_BEGINS) {
+            on_target = true;
+            let markers = markers.replace(DEMAND, "$($has)*");
+            let _ = writeln!(out, "{table}    on_target! {{ [{markers}]");
+        } else if code == TARGET_ENDS {
+            on_target = false;
+            let _ = writeln!(out, "{table}    }}");
+        } else if line.is_empty() {
+            out.push('\n');
+        } else {
+            let indent = if on_target { "    " } else { "" };
+            let line = match in_table {
+                true => line
                     .replace("for Selector", "for $selector")
-                    .replace(": Demand,", ": $(Has<$has> +)*,")
-                    .replace("\"$ptx\"", "$ptx");
-                let _ = writeln!(out, "        {line}");
-            }
-            _ => {
-                out += line;
-                out.push('\n');
-            }
+                    .replace("Has<Demand>", "$(Has<$has> +)*")
+                    .replace("\"$ptx\"", "$ptx"),
+                false => line.to_owned(),
+            };
+            let _ = writeln!(out, "{table}{indent}{line}");
         }
     }
     out

@@ -74,7 +74,7 @@ pub fn outputs(spec: &Spec) -> Result<Vec<Output>> {
         .into_iter()
         .map(|(path, text)| {
             let text = rustfmt(&text).with_context(|| format!("formatting {path}"))?;
-            Ok((PathBuf::from(path), device::expand_tables(&text)))
+            Ok((PathBuf::from(path), device::expand_macros(&text)))
         })
         .collect::<Result<Vec<Output>>>()?;
     outputs.push((PathBuf::from("docs/cuda-ptx-map.md"), map::map(spec)));

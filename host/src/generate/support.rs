@@ -81,12 +81,31 @@ pub(super) fn target(spec: &Spec) -> String {
             note = \"`ptx_80` is PTX ISA 8.0 or later, `sm_90` is sm_90 or later, `sm_90a_100f` is sm_90a, sm_100a or sm_100f\",\n\
             note = \"choose the target with `cargo xtask build --arch`\"\n\
         )]\n\
-        pub trait Has<F> {}\n\n";
+        pub trait Has<F> {}\n\n\
+        macro_rules! keep {\n    ($($code:tt)*) => { $($code)* };\n}\n\n\
+        // Off the GPU everything is there.\n\
+        #[cfg_attr(not(target_arch = \"nvptx64\"), allow(unused_macros))]\n\
+        macro_rules! omit {\n    ($($code:tt)*) => {};\n}\n\n\
+        /// Code for build targets that have all of these: nothing elsewhere, where nobody can call it, so that\n\
+        /// rustc need not check it.\n\
+        macro_rules! on_target {\n    \
+            ([] $($code:tt)*) => { $($code)* };\n    \
+            ([$first:ident $($rest:ident)*] $($code:tt)*) => {\n        \
+                $first! { on_target! { [$($rest)*] $($code)* } }\n    \
+            };\n}\n\n\
+        pub(crate) use on_target;\n\n\
+        /// In place of a form that the build target lacks: its bounds do not hold, so nobody can call it.\n\
+        pub(crate) fn lacking() -> ! {\n    panic!(\"the build target lacks this form\")\n}\n\n\
+        /// Says where [`Target`] has something. A macro of that name keeps or omits code.\n\
+        macro_rules! has {\n    ($feature:ident if $condition:meta) => {\n        \
+            #[cfg($condition)]\n        impl Has<$feature> for Target {}\n        \
+            #[cfg($condition)]\n        pub(crate) use keep as $feature;\n        \
+            #[cfg(not($condition))]\n        pub(crate) use omit as $feature;\n    };\n}\n\n";
     for (marker, isa) in isas {
         let docs = doc(&format!("PTX ISA {isa} or later."));
         let _ = writeln!(
             out,
-            "{docs}pub struct {marker};\n{}impl Has<{marker}> for Target {{}}\n",
+            "{docs}pub struct {marker};\nhas!({marker} if {});\n",
             isa_cfg(isa)
         );
     }
@@ -95,7 +114,7 @@ pub(super) fn target(spec: &Spec) -> String {
             let docs = doc(&format!("{targets}."));
             let _ = writeln!(
                 out,
-                "{docs}pub struct {marker};\n{}impl Has<{marker}> for Target {{}}\n",
+                "{docs}pub struct {marker};\nhas!({marker} if {});\n",
                 targets_cfg(&targets)
             );
         }
@@ -142,7 +161,7 @@ fn targets_cfg(targets: &Targets) -> String {
 
 fn cfg(conditions: Vec<String>) -> String {
     format!(
-        "#[cfg(any(not(target_arch = \"nvptx64\"), {}))]\n",
+        "any(not(target_arch = \"nvptx64\"), {})",
         conditions.join(", ")
     )
 }
