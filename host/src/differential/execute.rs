@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use cust::memory::DevicePointer;
@@ -29,7 +29,16 @@ pub struct Job {
     /// The mutant that stands in for the kernels in Rust.
     pub mutant: Option<String>,
     /// The file to which is added what each launch gives that is not just what is expected.
-    pub outputs: Option<PathBuf>,
+    pub outputs: Option<Outputs>,
+}
+
+/// Where to write down what launches give.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outputs {
+    /// Lines of JSON are added to this file: one before each launch, and one for each language behind it.
+    pub file: PathBuf,
+    /// How many launches to leave out, because an earlier child process came no further.
+    pub skip: usize,
 }
 
 /// What became of a form.
@@ -137,17 +146,25 @@ impl Job {
             digests: Vec::new(),
             counts: BTreeMap::new(),
         };
+        let mut skip = self.outputs.as_ref().map_or(0, |outputs| outputs.skip);
         for &seed in &self.seeds {
             let mut digest = Digest::new(seed);
             for case in (scenario.cases)(seed)
                 .iter()
                 .filter(|case| !case.expected.fails)
             {
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                if let Some(outputs) = &self.outputs {
+                    outputs.add(&serde_json::json!({"begun": case.what, "seed": seed}))?;
+                }
                 let results = launch(driver, &functions, case)
                     .with_context(|| format!("seed {seed}, {}", case.what))?;
                 finding.runs += 2;
-                if let Some(path) = &self.outputs {
-                    record(path, entry, seed, case, &results)?;
+                if let Some(outputs) = &self.outputs {
+                    outputs.record(entry, seed, case, &results)?;
                 }
                 digest.add(case, &results.found[0]);
                 if let Some(counts) = &case.counts {
@@ -177,6 +194,55 @@ impl Job {
             finding.digests.push(digest);
         }
         Ok(finding)
+    }
+}
+
+impl Outputs {
+    /// How many launches were begun.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn begun(&self) -> Result<usize> {
+        let text = std::fs::read_to_string(&self.file)?;
+        Ok(text
+            .lines()
+            .filter(|line| line.starts_with("{\"begun\""))
+            .count())
+    }
+
+    fn add(&self, line: &serde_json::Value) -> Result<()> {
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.file)
+            .with_context(|| format!("cannot write {}", self.file.display()))?;
+        Ok(writeln!(file, "{line}")?)
+    }
+
+    /// Words of output and bytes of global memory that are not just what is expected, with their places.
+    fn record(&self, entry: &Entry, seed: u64, case: &Case, results: &Results) -> Result<()> {
+        for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
+            let words = results.expected.iter().zip(&found.output).enumerate();
+            let words = words
+                .filter(|(_, (expected, found))| **expected != Word::Is(**found))
+                .map(|(at, (expected, found))| {
+                    (at, format!("{found:#x}"), agreement::describe(*expected))
+                });
+            let memory = case.expected.memory.iter().zip(&found.memory).enumerate();
+            let memory = memory
+                .filter(|(_, (expected, found))| expected != found)
+                .map(|(at, (expected, found))| (at, *found, *expected));
+            self.add(&serde_json::json!({
+                "form": entry.form.kernel,
+                "seed": seed,
+                "case": case.what,
+                "language": language,
+                "output": Vec::from_iter(words),
+                "memory": Vec::from_iter(memory),
+            }))?;
+        }
+        Ok(())
     }
 }
 
@@ -273,34 +339,6 @@ fn encode(driver: &Driver, tensor: &Tensor, memory: u64) -> Result<TensorMap> {
     builder
         .encode(driver)
         .with_context(|| format!("{tensor:?}"))
-}
-
-/// Adds a line of JSON for the kernel in each language: words of output and bytes of global memory that are not just
-/// what is expected, each with its place and what was found.
-fn record(path: &Path, entry: &Entry, seed: u64, case: &Case, results: &Results) -> Result<()> {
-    let mut file = File::options().create(true).append(true).open(path)?;
-    for (language, found) in ["Rust", "C++"].iter().zip(&results.found) {
-        let words = results.expected.iter().zip(&found.output).enumerate();
-        let words = words
-            .filter(|(_, (expected, found))| **expected != Word::Is(**found))
-            .map(|(at, (expected, found))| {
-                (at, format!("{found:#x}"), agreement::describe(*expected))
-            });
-        let memory = case.expected.memory.iter().zip(&found.memory).enumerate();
-        let memory = memory
-            .filter(|(_, (expected, found))| expected != found)
-            .map(|(at, (expected, found))| (at, *found, *expected));
-        let line = serde_json::json!({
-            "form": entry.form.kernel,
-            "seed": seed,
-            "case": case.what,
-            "language": language,
-            "output": Vec::from_iter(words),
-            "memory": Vec::from_iter(memory),
-        });
-        writeln!(file, "{line}")?;
-    }
-    Ok(())
 }
 
 /// The 128 bytes of a tensor map.

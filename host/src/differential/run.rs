@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::execute::{FailingJob, Finding, Job, check_runnable};
+use super::execute::{FailingJob, Finding, Job, Outputs, check_runnable};
 use super::golden::Golden;
 use super::images::Images;
 use super::misuse::{self, Misuse};
@@ -75,7 +75,10 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
             vec![form]
         }
     };
-    let findings = run_forms(folder, &images, &forms, &seeds, options.outputs.as_deref());
+    if let (Some(file), [form]) = (&options.outputs, &forms[..]) {
+        write_outputs(folder, *form, &seeds, file)?;
+    }
+    let findings = run_forms(folder, &images, &forms, &seeds);
     let whole = options.form.is_none();
     let (misuse, mutants) = if whole && sanitizer.is_none() {
         (run_misuse(folder), run_mutants(folder, &images))
@@ -143,12 +146,9 @@ fn run_forms(
     images: &Images,
     forms: &[usize],
     seeds: &[u64],
-    outputs: Option<&Path>,
 ) -> BTreeMap<usize, Finding> {
     let batches = Vec::from_iter(forms.chunks(BATCH));
-    let findings = in_parallel(&batches, |batch| {
-        run_batch(folder, images, batch, seeds, outputs)
-    });
+    let findings = in_parallel(&batches, |batch| run_batch(folder, images, batch, seeds));
     findings
         .into_iter()
         .flatten()
@@ -156,21 +156,42 @@ fn run_forms(
         .collect()
 }
 
+/// What each launch of a form gives, also behind one that fails.
+fn write_outputs(folder: &Path, form: usize, seeds: &[u64], file: &Path) -> Result<()> {
+    std::fs::write(file, "").with_context(|| format!("cannot write {}", file.display()))?;
+    let mut outputs = Outputs {
+        file: file.to_path_buf(),
+        skip: 0,
+    };
+    loop {
+        let job = ChildJob::Differential(Job {
+            folder: folder.to_path_buf(),
+            forms: vec![form],
+            seeds: seeds.to_vec(),
+            mutant: None,
+            outputs: Some(outputs.clone()),
+        });
+        let Err(failure) = child::run::<Vec<Finding>>(&job, FORM_LIMIT) else {
+            return Ok(());
+        };
+        eprintln!("{}", failure.headline());
+        let begun = outputs.begun()?;
+        if begun == outputs.skip {
+            return Ok(());
+        }
+        outputs.skip = begun;
+    }
+}
+
 /// A batch in a child process. If that fails, each form in one of its own, to find the culprit.
-fn run_batch(
-    folder: &Path,
-    images: &Images,
-    forms: &[usize],
-    seeds: &[u64],
-    outputs: Option<&Path>,
-) -> Vec<Finding> {
+fn run_batch(folder: &Path, images: &Images, forms: &[usize], seeds: &[u64]) -> Vec<Finding> {
     let job = |forms: &[usize]| {
         ChildJob::Differential(Job {
             folder: folder.to_path_buf(),
             forms: forms.to_vec(),
             seeds: seeds.to_vec(),
             mutant: None,
-            outputs: outputs.map(Path::to_path_buf),
+            outputs: None,
         })
     };
     let mut findings = match child::run::<Vec<Finding>>(&job(forms), BATCH_LIMIT) {
