@@ -144,6 +144,11 @@ ON_GPU void bar_wait(u8* bar, u64 parity) {
     while (bar_test(bar, parity) == 0) {}
 }
 
+// The same, but gives up after so many tests.
+ON_GPU void bar_wait_at_most(u8* bar, u64 parity, u64 tests) {
+    for (u64 left = tests; left > 0 && bar_test(bar, parity) == 0; --left) {}
+}
+
 // Lets the copy engine see what this thread wrote.
 ON_GPU void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 

@@ -189,6 +189,15 @@ unsafe fn bar_wait(bar: *mut u8, parity: u64) {
     while bar_test(bar, parity) == 0 {}
 }
 
+/// The same, but gives up after so many tests.
+#[inline(always)]
+unsafe fn bar_wait_at_most(bar: *mut u8, parity: u64, tests: u64) {
+    let mut left = tests;
+    while left > 0 && bar_test(bar, parity) == 0 {
+        left -= 1;
+    }
+}
+
 /// Lets the copy engine see what this thread wrote.
 #[inline(always)]
 unsafe fn proxy_fence() {

@@ -371,11 +371,12 @@ fn interleaved(rank: usize, loads: bool) -> Vec<(Tensor, Vec<Vec<i64>>)> {
             } else {
                 channels * 3
             });
-            let [dims, tile] = [
-                [of_image, 6, 5, 4, 3],
-                [u64::from(slices * channels), 4, 3, 2, 2],
-            ]
-            .map(|dims| [&dims[..rank - 1], &dims[4..]].concat());
+            let row = u64::from(slices * channels);
+            let [dims, tile] = match rank {
+                3 => [vec![of_image, 6, 3], vec![row, 4, 2]],
+                4 => [vec![of_image, 6, 5, 3], vec![row, 3, 2, 2]],
+                _ => [vec![of_image, 6, 5, 4, 3], vec![row, 2, 2, 2, 2]],
+            };
             let tile = Vec::from_iter(tile.into_iter().map(|dim| dim as u32));
             let tensor = Tensor::interleaved(data_type, interleave, swizzle, &dims, &tile);
             let corners = [
@@ -437,6 +438,9 @@ fn what(tensor: &Tensor, corner: &[i64]) -> String {
     )
 }
 
+/// Tests of a barrier after which a kernel goes on, to show what a copy moved that was not as long as expected.
+const PATIENCE: u64 = 1 << 20;
+
 fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
     let multicast = form.operands.len() == 5;
     let mask = if multicast { "; get(input, 1)" } else { "" };
@@ -451,7 +455,7 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
          @ = (data; tensor_map; {coordinates}; bar{mask})\n\
          }}\n\
          }}\n\
-         if (chosen == 1) {{ bar_wait(bar, 0); }}\n"
+         if (chosen == 1) {{ bar_wait_at_most(bar, 0, {PATIENCE}); }}\n"
     );
     let name = form.instruction.clone();
     let cases = move |seed| {
