@@ -401,3 +401,27 @@ impl Job {
         Ok(format!("{:#x} {:#x}", wrote[0], wrote[1]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_compared_by_its_name() {
+        let holds = |expected: &str, observed: &str, recovered| {
+            let outcome = Outcome {
+                name: String::new(),
+                expected: expected.to_owned(),
+                observed: observed.to_owned(),
+                recovered,
+            };
+            outcome.holds()
+        };
+        assert!(holds(RAN, "ran: 0x0 0x1", true));
+        assert!(holds(HUNG, "hung: did not end within 5 s", true));
+        let fault = "CUDA_ERROR_ILLEGAL_ADDRESS of cuStreamSynchronize";
+        assert!(holds("CUDA_ERROR_ILLEGAL_ADDRESS", fault, true));
+        assert!(!holds("CUDA_ERROR_ILLEGAL_ADDRESS", fault, false));
+        assert!(!holds(RAN, fault, true));
+    }
+}

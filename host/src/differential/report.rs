@@ -24,6 +24,8 @@ pub struct Provenance {
     /// The tool of compute-sanitizer that looked at it; misuse and mutants were left out then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sanitizer: Option<String>,
+    /// How long everything took, in seconds.
+    pub seconds: u64,
 }
 
 /// What became of every form.
@@ -217,7 +219,8 @@ impl Report {
         }
         let mut lines = vec![format!(
             "{forms} forms: {run} run in {launches} launches, {agree} agree in Rust, in C++ and with the PTX ISA, \
-             {fail} do not; {not_run} not run"
+             {fail} do not; {not_run} not run; {} s in all",
+            self.provenance.seconds
         )];
         lines.extend(
             reasons

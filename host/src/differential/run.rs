@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -52,6 +52,7 @@ pub struct Options {
 ///
 /// There is no GPU, the images are not there, or the form asked for does not exist.
 pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
+    let start = Instant::now();
     let images = Images::in_folder(folder)?;
     let driver = Driver::open()?;
     let (device, cuda) = (driver.gpu_name()?, driver.cuda_version().to_string());
@@ -104,6 +105,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<(Report, Golden)> {
         date: today(),
         cccl: images.cccl.clone(),
         sanitizer,
+        seconds: start.elapsed().as_secs(),
     };
     let report = Report::new(
         provenance, &images, whole, &seeds, &findings, misuse, mutants,

@@ -595,6 +595,23 @@ mod tests {
     }
 
     #[test]
+    fn a_tf32_is_rounded_to_ten_bits_with_halves_away_from_zero() {
+        assert_eq!(to_tf32(0x3f80_0fff), 0x3f80_0000);
+        assert_eq!(to_tf32(0xbf80_1000), 0xbf80_2000);
+        assert_eq!(to_tf32(0x7f7f_ffff), 0x7f80_0000);
+        assert_eq!(to_tf32(0xff80_0000), 0xff80_0000);
+    }
+
+    #[test]
+    fn only_integers_and_halves_have_a_minimum_and_only_bits_an_and() {
+        let count = |operation| Copies::Reduce(operation).types().len();
+        assert_eq!(count(Operation::Inc), 4);
+        assert_eq!(count(Operation::And), 5);
+        assert_eq!(count(Operation::Min), 9);
+        assert_eq!(count(Operation::Add), 9);
+    }
+
+    #[test]
     fn the_lines_of_a_swizzle_differ_in_their_chunks() {
         assert_eq!(swizzled(0x80, Swizzle::Bytes128), 0x90);
         assert_eq!(swizzled(0x3f4, Swizzle::Bytes128), 0x384);
