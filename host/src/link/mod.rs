@@ -2,13 +2,14 @@
 //!
 //! rustc calls `cuda-ptx-link` as its linker, with bitcode that no LLVM pass has touched
 //! (`-Cno-prepopulate-passes`). The stage links it, rewrites what rustc cannot express
-//! (`rewrite`, `convergence`), and only then optimises:
+//! (`rewrite`, `asm_text`, `convergence`), and only then optimises:
 //!
 //! ```text
 //! llvm-link → opt (drop what is unused) → rewrite, mark → opt -O → fold → opt (infer address spaces) → llc → check
 //! ```
 
 mod arguments;
+mod asm_text;
 pub mod convergence;
 mod fold;
 mod ptx;
@@ -139,7 +140,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn run(&self) -> Result<String> {
         let linked = self.link_bitcode()?;
-        let rewritten = rewrite::rewrite(&linked)?;
+        let rewritten = asm_text::write(&rewrite::rewrite(&linked)?)?;
         let marked = if convergence::is_marked() {
             convergence::mark(&rewritten)?
         } else {
