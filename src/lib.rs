@@ -13,6 +13,7 @@
 //! | [`awbarrier`] | the C primitives, `__mbarrier_…` and `__pipeline_…` |
 //! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
+//! | [`warpgroup`] | matrix multiplication by a warpgroup: descriptors, accumulators, `wgmma.mma_async` |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
 //! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
 //! | [`address`] | generic pointers to state-space addresses |
@@ -48,6 +49,7 @@ pub mod shared;
 pub mod tags;
 pub mod target;
 pub mod value;
+pub mod warpgroup;
 
 pub mod async_store;
 pub mod barrier_cluster;
@@ -70,6 +72,7 @@ pub mod tcgen05;
 pub mod tcgen05_mma;
 pub mod tensormap;
 pub mod warp;
+pub mod wgmma;
 
 pub use immediate::n32;
 pub use kernel::{GridConstant, TensorMap};
@@ -77,6 +80,11 @@ pub use names::*;
 pub use shared::{DynamicShared, Shared};
 pub use tags::*;
 pub use value::{bf16, bf16x2, f16, f16x2};
+pub use warpgroup::{
+    wgmma_mma_async, wgmma_mma_async_satfinite, wgmma_mma_async_scaled, wgmma_mma_async_sp,
+    wgmma_mma_async_sp_satfinite, wgmma_mma_async_sp_scaled, wgmma_mma_async_sp_transposed,
+    wgmma_mma_async_sp_transposed_b, wgmma_mma_async_transposed, wgmma_mma_async_transposed_b,
+};
 
 /// The code blocks of the guide page are tests.
 #[cfg(doctest)]

@@ -324,3 +324,4 @@ pub use crate::warp::{
     elect_sync, shfl_sync_bfly, shfl_sync_bfly_pred, shfl_sync_down, shfl_sync_down_pred,
     shfl_sync_idx, shfl_sync_idx_pred, shfl_sync_up, shfl_sync_up_pred,
 };
+pub use crate::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_wait_group};

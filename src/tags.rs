@@ -280,6 +280,56 @@ pub struct mbarrier_report_valid_per_16bytes_8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct mbarrier_report_valid_per_element_ff;
 
+// element: Type of the elements of a matrix.
+
+/// 16-bit floating point of IEEE 754.
+///
+/// PTX writes `.f16`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_f16;
+
+/// 16-bit floating point with the exponent of `f32`.
+///
+/// PTX writes `.bf16`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_bf16;
+
+/// 32-bit floating point of which the upper 19 bits count.
+///
+/// PTX writes `.tf32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_tf32;
+
+/// 8-bit floating point with 4 bits of exponent.
+///
+/// PTX writes `.e4m3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_e4m3;
+
+/// 8-bit floating point with 5 bits of exponent.
+///
+/// PTX writes `.e5m2`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_e5m2;
+
+/// 8-bit signed integer.
+///
+/// PTX writes `.s8`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_s8;
+
+/// 8-bit unsigned integer.
+///
+/// PTX writes `.u8`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_u8;
+
+/// Single bit.
+///
+/// PTX writes `.b1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_b1;
+
 macro_rules! seal {
     ($($tag:ident),* $(,)?) => {
         $(impl Sealed for $tag {})*
@@ -328,5 +378,13 @@ seal!(
     mbarrier_report_valid_per_16bytes_8000,
     mbarrier_report_valid_per_16bytes_80,
     mbarrier_report_valid_per_16bytes_8,
-    mbarrier_report_valid_per_element_ff
+    mbarrier_report_valid_per_element_ff,
+    element_f16,
+    element_bf16,
+    element_tf32,
+    element_e4m3,
+    element_e5m2,
+    element_s8,
+    element_u8,
+    element_b1
 );

@@ -181,6 +181,10 @@ has!(sm_80 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "80", target_featu
 pub struct sm_90;
 has!(sm_90 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90", target_feature = "sm_90"));
 
+/// sm_90a.
+pub struct sm_90a;
+has!(sm_90a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90a", target_feature = "sm_90a"));
+
 /// sm_90a, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_90a_100f_103f_107f_110f;
 has!(sm_90a_100f_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "90a", cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", target_feature = "sm_90a", target_feature = "sm_100a"));

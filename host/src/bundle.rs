@@ -12,7 +12,7 @@ use crate::build::{self, Arch, KernelCrate};
 use crate::demo::{self, Comparison, Images};
 use crate::differential;
 use crate::toolchain::{self, SetupReport};
-use crate::{barriers, corpus, ported};
+use crate::{barriers, corpus, ported, wgmma};
 
 /// The name of the bundle's program.
 const PROGRAM: &str = "run";
@@ -64,6 +64,7 @@ impl Bundle {
         build::build(&faults, &bundle.faults())?;
         build::build(&faults.profile("dev"), &bundle.debug_faults())?;
         ported::build(arch, folder)?;
+        wgmma::build(arch, folder)?;
         barriers::build(arch, folder)?;
         let plan = differential::Plan {
             arch,
@@ -126,6 +127,12 @@ impl Bundle {
     #[must_use]
     pub fn barriers(&self) -> PathBuf {
         barriers::image(&self.folder)
+    }
+
+    /// The matrix products.
+    #[must_use]
+    pub fn wgmma(&self) -> PathBuf {
+        wgmma::cubin(&self.folder)
     }
 
     /// The corpus at one optimisation level.

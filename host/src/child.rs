@@ -12,7 +12,7 @@ use crate::bench;
 use crate::differential::{execute, misuse};
 use crate::driver::isolate::{self, ChildFailure, Isolate};
 use crate::driver::sanitizer::{SLOWDOWN, Sanitizer, Tool};
-use crate::{barriers, corpus, guide, ported};
+use crate::{barriers, corpus, guide, ported, wgmma};
 
 /// The first argument of a child process; no command has this name.
 const ARGUMENT: &str = "isolated-job";
@@ -28,6 +28,8 @@ pub enum ChildJob {
     Pairs(guide::PairsJob),
     /// The launches of the ported kernel.
     Ported(ported::Job),
+    /// The matrix products of one element type.
+    Wgmma(wgmma::Job),
     /// The kernels with typed barriers.
     Barriers(barriers::Job),
     /// Timing of instruction forms.
@@ -60,6 +62,7 @@ fn perform(job: ChildJob) -> Result<Value> {
         ChildJob::Timing(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Pairs(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Ported(job) => serde_json::to_value(job.run()?)?,
+        ChildJob::Wgmma(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Barriers(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Bench(job) => serde_json::to_value(job.run()?)?,
         ChildJob::Situation(job) => serde_json::to_value(job.run()?)?,

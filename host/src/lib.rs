@@ -15,6 +15,7 @@
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
+//! | [`wgmma`] | matrix products by warpgroups, on the GPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
 //! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |
 //! | [`barriers`] | the typed barriers beyond the guide: launches and expected results |
@@ -55,3 +56,5 @@ pub mod ported;
 pub mod selftest;
 pub mod spec;
 pub mod toolchain;
+#[cfg(feature = "gpu")]
+pub mod wgmma;

@@ -17,7 +17,7 @@ use crate::driver::isolate::ChildFailure;
 use crate::guide::{
     self, Case, Fault, FaultJob, Job, Language, Outcome, Pairs, PairsJob, Timing, TimingJob,
 };
-use crate::{barriers, corpus, ported};
+use crate::{barriers, corpus, ported, wgmma};
 
 /// Enough for a kernel that returns at once.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
@@ -97,6 +97,19 @@ impl SelfTest {
             let launches: u32 = child::run(&job, guide::LIMIT)?;
             Ok(format!("{launches} launches"))
         });
+        for element in wgmma::Element::ALL {
+            test.check(format!("{} in Rust, cubin", element.kernel()), || {
+                let job = ChildJob::Wgmma(wgmma::Job {
+                    image: bundle.wgmma(),
+                    element,
+                });
+                let outcome: wgmma::Outcome = child::run(&job, guide::LIMIT)?;
+                Ok(format!(
+                    "{} launches, off by {:.1e} of the products' magnitudes, {:.1e} allowed",
+                    outcome.launches, outcome.error, outcome.tolerance
+                ))
+            });
+        }
         for level in corpus::LEVELS {
             test.check(format!("the corpus at level {level}"), || {
                 let kernels = corpus::run_in_child(&bundle.corpus(level))?;
