@@ -36,10 +36,16 @@ fn run() -> Result<()> {
         .find(|argument| !argument.starts_with('-'));
     let folder = toolchain::target_dir().join("bench/images");
     Images::build(Arch::SM_90A, &folder)?;
-    let results = runner::run(&folder, filter.as_deref(), None)?;
-    println!("{}\n{}", results.tables(), results.summary());
     let path = toolchain::target_dir().join("bench/results.json");
-    results.write(&path)?;
+    let results = runner::run(
+        &folder,
+        &runner::Options {
+            filter: filter.as_deref(),
+            json: Some(&path),
+            repeat: false,
+        },
+    )?;
+    println!("{}\n{}", results.tables(), results.summary());
     println!("all points: {}", path.display());
     Ok(())
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::forms;
-use super::setup::{self, Actor, Chain};
+use super::forms::{self, FormKernel};
+use super::setup::{self, Actor, Chain, Link};
 use super::source::{self, Subject};
 use crate::build::{self, Arch, CppTwin, Isa, KernelCrate};
 use crate::inspect::sass;
@@ -25,10 +25,14 @@ const FORMS: &str = "bench-forms.json";
 pub struct Forms {
     /// The architecture, as in `sm_90a`.
     pub architecture: String,
+    /// The links that join the steps of a chain, each alone.
+    pub links: Vec<Form>,
     /// Those that can be timed.
     pub timed: Vec<Form>,
     /// Those that cannot.
     pub untimed: Vec<Untimed>,
+    /// How many forms `cuda::ptx` has that are for other architectures.
+    pub elsewhere: usize,
 }
 
 /// A form and how it is timed.
@@ -118,15 +122,28 @@ impl Images {
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let images = Self::in_folder(folder);
         let spec = spec::load()?;
-        let (subjects, untimed) = subjects(&spec, arch);
+        let Subjects {
+            subjects,
+            untimed,
+            elsewhere,
+        } = Subjects::of(&spec, arch);
         let [rust, cpp] = images.cubins();
         build_rust(&subjects, arch, &rust)?;
         build_cpp(&subjects, arch, &cpp)?;
         images.build_situations(arch)?;
+        let sides = functions([&rust, &cpp])?;
         let forms = Forms {
             architecture: arch.to_string(),
-            timed: inspect(&subjects, [&rust, &cpp])?,
+            links: source::LINKS
+                .map(|link| with_sass(link_form(link), &sides))
+                .into_iter()
+                .collect::<Result<_>>()?,
+            timed: subjects
+                .iter()
+                .map(|subject| with_sass(timed_form(subject), &sides))
+                .collect::<Result<_>>()?,
             untimed,
+            elsewhere,
         };
         fs::write(
             folder.join(FORMS),
@@ -145,27 +162,48 @@ impl Images {
     }
 }
 
-/// The forms that `arch` has: those with a set-up, and the others with the reason.
-fn subjects(spec: &Spec, arch: Arch) -> (Vec<Subject<'_>>, Vec<Untimed>) {
-    let isa = spec::Isa(ISA.number() as u16);
-    let (mut subjects, mut untimed) = (Vec::new(), Vec::new());
-    for kernel in forms::all(spec) {
-        if !kernel.variant.is_available(&arch.to_string(), isa) {
-            continue;
-        }
-        match setup::setup_of(kernel.variant) {
-            Ok(setup) => subjects.push(Subject { kernel, setup }),
-            Err(reason) => untimed.push(Untimed {
-                form: form(&kernel),
-                family: kernel.family.name.clone(),
-                reason: reason.to_owned(),
-            }),
-        }
-    }
-    (subjects, untimed)
+/// How the functions begin that the crate has beyond `cuda::ptx`: they have no twin in C++.
+const BEYOND: [&str; 3] = ["mapa", "enable_smem_spilling", "ldmatrix_m16n16"];
+
+/// The forms of `cuda::ptx`, by what becomes of them.
+struct Subjects<'a> {
+    subjects: Vec<Subject<'a>>,
+    untimed: Vec<Untimed>,
+    /// Those that the architecture lacks.
+    elsewhere: usize,
 }
 
-fn form(kernel: &forms::FormKernel) -> String {
+impl<'a> Subjects<'a> {
+    fn of(spec: &'a Spec, arch: Arch) -> Self {
+        let isa = spec::Isa(ISA.number() as u16);
+        let mut all = Self {
+            subjects: Vec::new(),
+            untimed: Vec::new(),
+            elsewhere: 0,
+        };
+        let mirrored = |kernel: &FormKernel| {
+            let mut beyond = BEYOND.iter();
+            !beyond.any(|name| kernel.variant.function.starts_with(name))
+        };
+        for kernel in forms::all(spec).into_iter().filter(mirrored) {
+            if !kernel.variant.is_available(&arch.to_string(), isa) {
+                all.elsewhere += 1;
+                continue;
+            }
+            match setup::setup_of(kernel.variant) {
+                Ok(setup) => all.subjects.push(Subject { kernel, setup }),
+                Err(reason) => all.untimed.push(Untimed {
+                    form: form(&kernel),
+                    family: kernel.family.name.clone(),
+                    reason: reason.to_owned(),
+                }),
+            }
+        }
+        all
+    }
+}
+
+fn form(kernel: &FormKernel) -> String {
     kernel
         .variant
         .ptx
@@ -193,38 +231,44 @@ fn build_rust(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
 
 fn build_cpp(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
     let file = folder().join("cpp/kernels.cu");
-    if write_if_changed(&file, &source::cpp(subjects))? || !cubin.is_file() {
+    write_if_changed(&file, &source::cpp(subjects))?;
+    let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    if time(cubin) < time(&file) {
         CppTwin::new(file, arch).cubin(cubin)?;
     }
     Ok(())
 }
 
-/// Whether the file had another content. One that keeps its time of change keeps cargo from building again.
-fn write_if_changed(path: &Path, text: &str) -> Result<bool> {
+/// A file that keeps its time of change keeps cargo from building again.
+fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
-        return Ok(false);
+        return Ok(());
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(true)
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Compares the machine code of both sides, kernel by kernel.
-fn inspect(subjects: &[Subject], cubins: [&Path; 2]) -> Result<Vec<Form>> {
+type Functions = HashMap<String, sass::Function>;
+
+/// The machine code of both sides, by the kernel's name.
+fn functions(cubins: [&Path; 2]) -> Result<Vec<Functions>> {
     let nvdisasm = &toolchain::cuda()?.nvdisasm;
-    let mut sides = Vec::new();
-    for cubin in cubins {
+    let by_name = |cubin| -> Result<Functions> {
         let functions = sass::disassemble(nvdisasm, cubin)?;
-        let by_name: HashMap<_, _> = functions.into_iter().map(|f| (f.name.clone(), f)).collect();
-        sides.push(by_name);
-    }
-    let links = source::LINKS.map(|link| Form {
-        form: source::link_name(link).to_owned(),
+        Ok(functions.into_iter().map(|f| (f.name.clone(), f)).collect())
+    };
+    cubins.into_iter().map(by_name).collect()
+}
+
+fn link_form(link: Link) -> Form {
+    let name = source::link_name(link);
+    Form {
+        form: name.to_owned(),
         family: "link".to_owned(),
-        kernel: source::link_name(link).to_owned(),
+        kernel: name.to_owned(),
         chain: Chain::Value,
         actor: Actor::Warp,
         cluster: false,
@@ -235,8 +279,11 @@ fn inspect(subjects: &[Subject], cubins: [&Path; 2]) -> Result<Vec<Form>> {
         sass: String::new(),
         instructions: [0; 2],
         collapsed: false,
-    });
-    let timed = subjects.iter().map(|Subject { kernel, setup }| Form {
+    }
+}
+
+fn timed_form(Subject { kernel, setup }: &Subject) -> Form {
+    Form {
         form: form(kernel),
         family: kernel.family.name.clone(),
         kernel: kernel.name.clone(),
@@ -250,15 +297,11 @@ fn inspect(subjects: &[Subject], cubins: [&Path; 2]) -> Result<Vec<Form>> {
         sass: String::new(),
         instructions: [0; 2],
         collapsed: false,
-    });
-    links
-        .into_iter()
-        .chain(timed)
-        .map(|form| with_sass(form, &sides))
-        .collect()
+    }
 }
 
-fn with_sass(mut form: Form, sides: &[HashMap<String, sass::Function>]) -> Result<Form> {
+/// Compares the machine code of both sides.
+fn with_sass(mut form: Form, sides: &[Functions]) -> Result<Form> {
     let side = |index: usize| {
         sides[index]
             .get(&form.kernel)
@@ -305,9 +348,14 @@ mod tests {
     #[test]
     fn every_form_of_sm_90a_is_timed_or_has_a_reason() {
         let spec = spec::load().unwrap();
-        let (subjects, untimed) = subjects(&spec, Arch::SM_90A);
-        // As many as the headers of CCCL 3.5.0 have for this architecture, `mapa`, and a pragma.
-        assert_eq!(subjects.len() + untimed.len(), 976 + 2);
+        let Subjects {
+            subjects,
+            untimed,
+            elsewhere,
+        } = Subjects::of(&spec, Arch::SM_90A);
+        // As many as the headers of CCCL 3.5.0 have, and as they have for this architecture.
+        assert_eq!(subjects.len() + untimed.len(), 976);
+        assert_eq!(976 + elsewhere, 2792);
         let unknown = untimed
             .iter()
             .find(|form| form.reason.contains("no set-up"));
@@ -318,7 +366,7 @@ mod tests {
     #[test]
     fn both_languages_get_a_kernel_of_each_form() {
         let spec = spec::load().unwrap();
-        let (subjects, _) = subjects(&spec, Arch::SM_90A);
+        let subjects = Subjects::of(&spec, Arch::SM_90A).subjects;
         let (rust, cpp) = (source::rust(&subjects), source::cpp(&subjects));
         for subject in &subjects {
             let name = &subject.kernel.name;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::{Form, Images};
 use super::setup::{Actor, Chain, Link};
-use super::situations::{MAPS, Point, SITUATIONS};
+use super::situations::{MAPS, Point, SITUATIONS, Situation};
 use super::source::link_name;
 use super::statistics::{Line, median, median_interval};
 use crate::driver::{Arguments, DataType, Driver, Function, Launch, Module, TensorMapBuilder};
@@ -45,6 +45,8 @@ pub struct FormsJob {
     pub folder: PathBuf,
     /// What to time.
     pub forms: Vec<Form>,
+    /// Whether many warps at once are timed too.
+    pub throughput: bool,
     /// A file that takes a line of JSON, a [`Measured`], as soon as a form is done: what is in it survives
     /// a later form that fails.
     pub results: PathBuf,
@@ -61,6 +63,8 @@ pub struct Measured {
     pub form: Form,
     /// The chains.
     pub latency: Latency,
+    /// The chains once more, after everything else, in another process.
+    pub again: Option<Latency>,
     /// Many warps at once.
     pub throughput: Vec<Throughput>,
 }
@@ -107,7 +111,7 @@ impl FormsJob {
             .open(&self.results)?;
         for form in &self.forms {
             let measured = bench
-                .form(form, &modules)
+                .form(form, &modules, self.throughput)
                 .with_context(|| form.form.clone())?;
             let line = serde_json::to_string(&measured)? + "\n";
             results.write_all(line.as_bytes())?;
@@ -153,10 +157,16 @@ pub struct SituationPoint {
     /// The steps: the lines behind `operation`, and Rust against C++.
     #[serde(flatten)]
     pub steps: Latency,
+    /// The steps once more, after everything else, in another process.
+    pub again: Option<Latency>,
 }
 
-/// Global memory that the situations use: twice what they wander through, in bytes.
+/// Global memory that the situations use: more than they wander through, in bytes.
 const SITUATION_DATA: usize = 40 << 20;
+/// The same where each launch reads memory that none has read: a page for each step, and then some.
+const FRESH_DATA: usize = 320 << 20;
+/// Steps of the pass that warms up, as in `timed!` of `ptx/bench`.
+const WARM_UP_STEPS: u32 = 8;
 /// The elements that a tensor of the situations has in its last dimension.
 const TENSOR_EXTENT: u64 = 65_536 + 256;
 
@@ -176,56 +186,115 @@ impl SituationJob {
             modules[0].function(&self.kernel)?,
             modules[1].function(&self.kernel)?,
         ];
-        let data = driver.upload(&words(SITUATION_DATA / 4))?;
-        let mut maps = Vec::new();
-        for map in MAPS {
-            let mut size: Vec<u64> = map.tile.iter().copied().map(u64::from).collect();
-            *size.last_mut().expect("a tile has a dimension") = TENSOR_EXTENT;
-            let map = TensorMapBuilder::tiled(DataType::U32, data.as_device_ptr(), &size, map.tile)
-                .swizzle(map.swizzle)
-                .encode(&driver)?;
-            maps.extend(map.0);
-        }
-        let maps = driver.upload(&maps)?;
-        let lengths = [1, 2, 3, 4].map(|factor| factor * situation.steps);
-        let mut points = Vec::new();
-        for point in situation.points() {
-            let warps = point.threads.div_ceil(32) as usize;
-            let mut launch = Launch::new(point.cluster, point.threads).shared(1024 + point.buffer);
-            if point.cluster > 1 {
-                launch = launch.cluster([point.cluster, 1, 1]);
-            }
-            let mut cycles = Vec::new();
-            for steps in lengths {
-                let arguments = |out| {
-                    Arguments::new()
-                        .u64(out)
-                        .pointer(&data)
-                        .pointer(&maps)
-                        .u32(steps)
-                        .u32(2)
-                        .u32(point.p)
-                        .u32(point.q)
-                };
-                let size = warps * point.cluster as usize * RECORD;
-                let records = driver.zeroed::<u64>(LAUNCHES * size)?;
-                // SAFETY: these are the kernel's arguments, and the buffers are as large as it expects.
-                unsafe { launch_in_turn(&driver, &functions, &launch, &records, size, arguments)? };
-                cycles.push(in_pairs(&driver.download(&records)?, size, |records| {
-                    span(&records[..warps * RECORD])
-                })?);
-            }
-            let steps = Latency::new(cycles, &lengths);
-            points.push(SituationPoint {
-                point,
-                operation: steps
-                    .fit
-                    .map(|line| line.slope / f64::from(situation.operations)),
-                steps,
-            });
-        }
-        Ok(points)
+        let points = situation.points();
+        let fresh = points.iter().any(|point| point.fresh);
+        let bytes = if fresh { FRESH_DATA } else { SITUATION_DATA };
+        let data = driver.upload(&words(bytes / 4))?;
+        let maps = driver.upload(&situation_maps(&driver, &data)?)?;
+        let place = Place {
+            driver: &driver,
+            functions: &functions,
+            data: &data,
+            maps: &maps,
+        };
+        points
+            .into_iter()
+            .map(|point| place.time(situation, point))
+            .collect()
     }
+}
+
+/// The tensor maps of the situations.
+fn situation_maps(driver: &Driver, data: &DeviceBuffer<u32>) -> Result<Vec<u64>> {
+    let mut maps = Vec::new();
+    for map in MAPS {
+        let mut size: Vec<u64> = map.tile.iter().copied().map(u64::from).collect();
+        *size.last_mut().expect("a tile has a dimension") = TENSOR_EXTENT;
+        let map = TensorMapBuilder::tiled(DataType::U32, data.as_device_ptr(), &size, map.tile)
+            .swizzle(map.swizzle)
+            .encode(driver)?;
+        maps.extend(map.0);
+    }
+    Ok(maps)
+}
+
+/// What the points of a situation share.
+struct Place<'a> {
+    driver: &'a Driver,
+    functions: &'a [Function<'a>; 2],
+    data: &'a DeviceBuffer<u32>,
+    maps: &'a DeviceBuffer<u64>,
+}
+
+impl Place<'_> {
+    fn time(&self, situation: &Situation, point: Point) -> Result<SituationPoint> {
+        let clusters = if point.chip {
+            self.driver.sm_count()?
+        } else {
+            1
+        };
+        let blocks = clusters * point.cluster;
+        let mut launch = Launch::new(blocks, point.threads).shared(1024 + point.buffer);
+        if point.cluster > 1 {
+            launch = launch.cluster([point.cluster, 1, 1]);
+        }
+        let lengths = [1, 2, 3, 4].map(|factor| factor * situation.steps);
+        // What a launch reads lies behind what the one before has read, or between.
+        let fresh = match point.fresh {
+            true if point.q > point.p => u64::from(point.p),
+            true => u64::from(point.p * (WARM_UP_STEPS + lengths[3])),
+            false => 0,
+        };
+        let block = point.threads.div_ceil(32) as usize * RECORD;
+        let size = block * blocks as usize;
+        let (mut cycles, mut launches) = (Vec::new(), 0);
+        for steps in lengths {
+            let arguments = |out, turn: usize| {
+                let skipped = (launches + turn) as u64 * fresh;
+                Arguments::new()
+                    .u64(out)
+                    .u64(self.data.as_device_ptr().as_raw() + skipped)
+                    .pointer(self.maps)
+                    .u32(steps)
+                    .u32(2)
+                    .u32(point.p)
+                    .u32(point.q)
+            };
+            let records = self.driver.zeroed::<u64>(LAUNCHES * size)?;
+            // SAFETY: these are the kernel's arguments, and the buffers are as large as it expects.
+            unsafe {
+                launch_in_turn(
+                    self.driver,
+                    self.functions,
+                    &launch,
+                    &records,
+                    size,
+                    arguments,
+                )?;
+            }
+            launches += LAUNCHES;
+            cycles.push(in_pairs(
+                &self.driver.download(&records)?,
+                size,
+                |records| mean_span(records, block, point.cluster as usize),
+            )?);
+        }
+        let steps = Latency::new(cycles, &lengths);
+        Ok(SituationPoint {
+            point,
+            operation: steps
+                .fit
+                .map(|line| line.slope / f64::from(situation.operations)),
+            steps,
+            again: None,
+        })
+    }
+}
+
+/// The mean of the first blocks of all clusters; `block` are the words that one records.
+fn mean_span(records: &[u64], block: usize, cluster: usize) -> u64 {
+    let spans = records.chunks(block).step_by(cluster).map(span);
+    spans.clone().sum::<u64>() / spans.len() as u64
 }
 
 /// Cycles from the first start to the last end of the warps of a block.
@@ -272,17 +341,19 @@ impl<'d> Bench<'d> {
         })
     }
 
-    fn form(&mut self, form: &Form, modules: &[Module; 2]) -> Result<Measured> {
+    fn form(&mut self, form: &Form, modules: &[Module; 2], throughput: bool) -> Result<Measured> {
         let functions = [
             modules[0].function(&form.kernel)?,
             modules[1].function(&form.kernel)?,
         ];
-        let latency = self.latency(form, &functions)?;
-        let throughput = self.throughput(form, &functions)?;
         Ok(Measured {
             form: form.clone(),
-            latency,
-            throughput,
+            latency: self.latency(form, &functions)?,
+            again: None,
+            throughput: match throughput {
+                true => self.throughput(form, &functions)?,
+                false => Vec::new(),
+            },
         })
     }
 
@@ -379,7 +450,7 @@ impl<'d> Bench<'d> {
         if form.cluster {
             launch = launch.cluster([2, 1, 1]);
         }
-        let arguments = |out| self.arguments(out, shape.steps / form.unroll);
+        let arguments = |out, _| self.arguments(out, shape.steps / form.unroll);
         // SAFETY: these are the kernel's arguments, and it stays in its warps' parts of the buffers.
         unsafe { launch_in_turn(self.driver, functions, &launch, records, size, arguments)? };
         in_pairs(&self.driver.download(records)?, size, read)
@@ -419,19 +490,20 @@ impl<'d> Bench<'d> {
 /// `size` words.
 ///
 /// # Safety
-/// As for [`Function::launch`], with the arguments that `arguments` makes of the address of the part.
+/// As for [`Function::launch`], with the arguments that `arguments` makes of the address of the part and the number
+/// of the launch.
 unsafe fn launch_in_turn(
     driver: &Driver,
     functions: &[Function; 2],
     launch: &Launch,
     records: &DeviceBuffer<u64>,
     size: usize,
-    arguments: impl Fn(u64) -> Arguments,
+    arguments: impl Fn(u64, usize) -> Arguments,
 ) -> Result<()> {
     for turn in 0..LAUNCHES {
         let out = records.as_device_ptr().as_raw() + (turn * size * 8) as u64;
         // SAFETY: the caller's promise.
-        unsafe { functions[side_of(turn)].launch(launch, &arguments(out))? };
+        unsafe { functions[side_of(turn)].launch(launch, &arguments(out, turn))? };
     }
     Ok(driver.synchronize()?)
 }

@@ -18,6 +18,13 @@ INLINE uint32_t opaque(uint32_t value) {
 INLINE uint8_t* advance(uint8_t* pointer, uint32_t offset) {
   return (uint8_t*)__cvta_shared_to_generic(opaque(shared_address(at(pointer, offset))));
 }
+// The same address in shared memory, of which no compiler and no assembler knows where it comes from: otherwise they make
+// it anew in the loop, each in its own way.
+INLINE uint8_t* fixed(uint8_t* pointer) {
+  uint32_t address = shared_address(pointer);
+  asm volatile("shfl.sync.idx.b32 %0, %0, %1, 31, -1;" : "+r"(address) : "r"(threadIdx.x & 31));
+  return (uint8_t*)__cvta_shared_to_generic(address);
+}
 INLINE uint64_t* as_barrier(uint8_t* pointer) { return (uint64_t*)pointer; }
 
 // Of a value in several registers the first: its instruction writes them all.
@@ -90,11 +97,14 @@ INLINE uint64_t new_barrier(uint8_t* bar, uint32_t lane) {
   const uint32_t in_block = threadIdx.x >> 5;                                \
   const uint32_t warp = blockIdx.x * (blockDim.x >> 5) + in_block;           \
   const uint32_t rank = get_sreg_cluster_ctarank();                          \
-  uint8_t* const bar = at(SMEM, in_block * 64);                              \
-  uint8_t* const source = at(SMEM, 2048 + in_block * 2048);                  \
-  uint8_t* const target = at(source, 1024);                                  \
-  uint8_t* const peer_bar = map_to(bar, rank ^ 1);                           \
-  uint8_t* const peer_target = map_to(target, rank ^ 1);                     \
+  uint8_t* const own_bar = at(SMEM, in_block * 64);                          \
+  uint8_t* const own_source = at(SMEM, 2048 + in_block * 2048);              \
+  uint8_t* const own_target = at(own_source, 1024);                          \
+  uint8_t* const bar = fixed(own_bar);                                       \
+  uint8_t* const source = fixed(own_source);                                 \
+  uint8_t* const target = fixed(own_target);                                 \
+  uint8_t* const peer_bar = fixed(map_to(own_bar, rank ^ 1));                \
+  uint8_t* const peer_target = fixed(map_to(own_target, rank ^ 1));          \
   uint8_t* const slab = at(data, warp * 4096);                               \
   uint8_t* const global = at(slab, lane * 16);                               \
   const uint32_t tile = warp;                                                \

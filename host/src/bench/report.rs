@@ -1,13 +1,13 @@
 //! The results for a reader: a Markdown table per family, and charts.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use super::chart::{self, Axes, Bar, Series};
-use super::job::{Measured, SituationPoint, Throughput};
+use super::job::{Latency, Measured, SituationPoint, Throughput};
 use super::runner::{Results, SituationResult};
 use super::setup::{Actor, Chain, Link};
 use super::source::{LINKS, link_name};
@@ -17,6 +17,8 @@ use super::statistics::median;
 const STRAIGHT: f64 = 0.99;
 /// How far Rust may be from C++ before a row is marked.
 const EQUAL: [f64; 2] = [0.98, 1.02];
+/// How far two runs may be apart before a row is marked.
+const SAME: f64 = 0.03;
 
 impl Results {
     /// Writes the tables and the charts.
@@ -51,25 +53,30 @@ impl Results {
         let clocks: Vec<f64> = self.clock_mhz.iter().flatten().copied().collect();
         let least = clocks.iter().copied().fold(f64::MAX, f64::min);
         let most = clocks.iter().copied().fold(0.0, f64::max);
-        let timed = self.forms_timed().count();
-        let marked = |mark: fn(&Measured) -> bool| self.forms_timed().filter(|m| mark(m)).count();
+        let timed = self.timed.len();
+        let marked = |mark: fn(&Measured) -> bool| self.timed.iter().filter(|m| mark(m)).count();
         let mut out = format!(
             "# Instruction costs: {}\n\n\
              `cargo xtask bench-report` makes this page from the JSON beside it. Driver for CUDA {}; multiprocessor \
              clock {least:.0} to {most:.0} MHz as found, median {:.0} MHz.\n\n\
-             {timed} of {} forms timed, {} listed at the end with the reason. Rust over C++ outside {} to {}: {}; a line \
-             with R² below {STRAIGHT}: {}; read once, so that the figure is not the instruction's: {}.\n\n",
+             {timed} of {} forms timed, {} listed at the end with the reason; the other {} of `cuda::ptx` are for other \
+             architectures. Rust over C++ outside {} to {}: {} forms; a line with R² below {STRAIGHT}: {}; read once, so \
+             that the figure is not the instruction's: {}.\n\n",
             self.gpu,
             self.driver,
             median(&clocks),
             self.forms,
             self.untimed.len(),
+            self.elsewhere,
             EQUAL[0],
             EQUAL[1],
             marked(unequal),
             marked(crooked),
             marked(|m| m.form.collapsed),
         );
+        if let Some(agreement) = self.repeated() {
+            let _ = write!(out, "{agreement}\n\n");
+        }
         out += "`cycles` is the slope of chains of 64, 128, 192 and 256 steps, in Rust and in C++. What makes a step \
                 wait for the one before, and what is in a step besides the instruction:\n\n\
                 | chain | a step |\n|---|---|\n\
@@ -92,13 +99,54 @@ impl Results {
         out
     }
 
-    fn forms_timed(&self) -> impl Iterator<Item = &Measured> {
-        self.timed.iter().filter(|m| m.form.family != "link")
+    /// Whether the second run of the same command found what the first did; nothing if there was none.
+    #[must_use]
+    pub fn repeated(&self) -> Option<Agreement> {
+        let forms = self.timed.iter().filter(|m| !m.form.collapsed);
+        let forms = forms.filter_map(|m| Some((form_name(m), &m.latency, m.again.as_ref()?)));
+        let points = self.points();
+        let points = points.filter_map(|(name, p)| Some((name, &p.steps, p.again.as_ref()?)));
+        Agreement::of(forms, points)
+    }
+
+    /// How the medians compare with those of another run, which had its own machine, clock and time.
+    #[must_use]
+    pub fn against(&self, other: &Self) -> Option<Agreement> {
+        let latencies: HashMap<_, _> = other
+            .timed
+            .iter()
+            .map(|m| (form_name(m), &m.latency))
+            .collect();
+        let forms = self.timed.iter().filter(|m| !m.form.collapsed);
+        let forms = forms.filter_map(|m| {
+            let name = form_name(m);
+            let other = latencies.get(&name)?;
+            Some((name, &m.latency, *other))
+        });
+        let steps: HashMap<_, _> = other.points().map(|(name, p)| (name, &p.steps)).collect();
+        let points = self.points().filter_map(|(name, p)| {
+            let other = steps.get(&name)?;
+            Some((name, &p.steps, *other))
+        });
+        Agreement::of(forms, points)
+    }
+
+    /// The points of all situations, with names.
+    fn points(&self) -> impl Iterator<Item = (String, &SituationPoint)> {
+        self.situations.iter().flat_map(|situation| {
+            let name = |p: &SituationPoint| {
+                format!(
+                    "`{}` at {}, line {}",
+                    situation.kernel, p.point.at, p.point.line
+                )
+            };
+            situation.points.iter().map(move |p| (name(p), p))
+        })
     }
 
     fn by_family(&self) -> BTreeMap<&str, Vec<&Measured>> {
         let mut families: BTreeMap<&str, Vec<&Measured>> = BTreeMap::new();
-        for measured in self.forms_timed() {
+        for measured in &self.timed {
             families
                 .entry(&measured.form.family)
                 .or_default()
@@ -109,7 +157,7 @@ impl Results {
 
     /// The slope of a link alone.
     fn link(&self, link: Link) -> f64 {
-        let found = self.timed.iter().find(|m| m.form.kernel == link_name(link));
+        let found = self.links.iter().find(|m| m.form.kernel == link_name(link));
         let slope = found.map_or(0.0, |m| m.latency.fit[1].slope);
         if link == Link::Register {
             slope / 2.0
@@ -236,7 +284,8 @@ impl Results {
             ),
         ] {
             let forms = self
-                .forms_timed()
+                .timed
+                .iter()
                 .filter(|m| families.contains(&m.form.family.as_str()));
             let bars = self.bars(forms);
             if !bars.is_empty() {
@@ -528,6 +577,93 @@ const LINE_CHARTS: &[LineChart] = &[
     },
 ];
 
+/// How the medians of two runs compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    forms: Share,
+    points: Share,
+}
+
+/// The slopes of one kind, Rust's and C++'s, and those that are further apart than [`SAME`].
+#[derive(Clone, Debug, PartialEq)]
+struct Share {
+    all: usize,
+    apart: Vec<String>,
+}
+
+impl Agreement {
+    /// Of names with the first and the second run; nothing of nothing.
+    fn of<'a>(
+        forms: impl Iterator<Item = (String, &'a Latency, &'a Latency)>,
+        points: impl Iterator<Item = (String, &'a Latency, &'a Latency)>,
+    ) -> Option<Self> {
+        let agreement = Self {
+            forms: Share::of(forms),
+            points: Share::of(points),
+        };
+        (agreement.forms.all + agreement.points.all > 0).then_some(agreement)
+    }
+}
+
+impl Share {
+    fn of<'a>(pairs: impl Iterator<Item = (String, &'a Latency, &'a Latency)>) -> Self {
+        let mut share = Self {
+            all: 0,
+            apart: Vec::new(),
+        };
+        for (name, first, second) in pairs {
+            for (side, language) in ["Rust", "C++"].into_iter().enumerate() {
+                share.all += 1;
+                let [a, b] = [first, second].map(|latency| latency.fit[side].slope);
+                if apart(a, b) {
+                    share
+                        .apart
+                        .push(format!("{name} ({language}: {a:.1}, then {b:.1})"));
+                }
+            }
+        }
+        share
+    }
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { forms, points } = self;
+        let within = |share: &Share| share.all - share.apart.len();
+        write!(
+            f,
+            "A second run: {} of {} medians of forms and {} of {} of situations are within {:.0} %.",
+            within(forms),
+            forms.all,
+            within(points),
+            points.all,
+            100.0 * SAME
+        )?;
+        let apart = Vec::from_iter(forms.apart.iter().chain(&points.apart).map(String::as_str));
+        if apart.is_empty() {
+            return Ok(());
+        }
+        write!(f, " The others: {}.", apart.join("; "))
+    }
+}
+
+fn apart(a: f64, b: f64) -> bool {
+    (b / a - 1.0).abs() > SAME
+}
+
+/// The instruction, and its kernel: two forms may share the instruction.
+fn form_name(measured: &Measured) -> String {
+    format!("`{}` (`{}`)", measured.form.form, measured.form.kernel)
+}
+
+/// Whether the second run found another median.
+fn unsteady(first: &Latency, second: Option<&Latency>) -> bool {
+    second.is_some_and(|second| {
+        let mut sides = first.fit.iter().zip(&second.fit);
+        sides.any(|(a, b)| apart(a.slope, b.slope))
+    })
+}
+
 fn unequal(measured: &Measured) -> bool {
     !measured.form.collapsed && !(EQUAL[0]..=EQUAL[1]).contains(&measured.latency.ratio)
 }
@@ -588,6 +724,9 @@ fn remarks(measured: &Measured) -> String {
     if crooked(measured) {
         remarks.push("**R² low**".to_owned());
     }
+    if !form.collapsed && unsteady(&measured.latency, measured.again.as_ref()) {
+        remarks.push("**unsteady**".to_owned());
+    }
     if unequal(measured) {
         let [rust, cpp] = form.instructions;
         remarks.push(format!(
@@ -606,20 +745,24 @@ fn table_of(situation: &SituationResult) -> String {
     }
     let _ = writeln!(
         out,
-        "| line | {} | Rust | C++ | R² | Rust/C++ |\n|--:|--:|--:|--:|--:|--:|",
+        "| line | {} | Rust | C++ | R² | Rust/C++ | |\n|--:|--:|--:|--:|--:|--:|---|",
         situation.axis
     );
     for point in &situation.points {
         let [low, high] = point.steps.ratio_interval;
         let _ = writeln!(
             out,
-            "| {} | {} | {:.1} | {:.1} | {:.4} | {:.3} ({low:.3} to {high:.3}) |",
+            "| {} | {} | {:.1} | {:.1} | {:.4} | {:.3} ({low:.3} to {high:.3}) | {} |",
             point.point.line,
             point.point.at,
             point.operation[0],
             point.operation[1],
             point.steps.fit[0].r2.min(point.steps.fit[1].r2),
             point.steps.ratio,
+            match unsteady(&point.steps, point.again.as_ref()) {
+                true => "**unsteady**",
+                false => "",
+            },
         );
     }
     out
@@ -652,9 +795,8 @@ mod tests {
         let results = Results::read(&folder.join("h200-instructions.json")).unwrap();
         let tables = std::fs::read_to_string(folder.join("h200-instructions.md")).unwrap();
         assert!(results.tables() == tables, "run `cargo xtask bench-report`");
-        assert_eq!(
-            results.forms_timed().count() + results.untimed.len(),
-            results.forms
-        );
+        assert_eq!(results.timed.len() + results.untimed.len(), 976);
+        assert_eq!(results.forms, 976);
+        assert_eq!(results.forms + results.elsewhere, 2792);
     }
 }

@@ -39,6 +39,10 @@ pub struct Results {
     pub clock_mhz: Vec<Clocks>,
     /// The forms that the architecture has.
     pub forms: usize,
+    /// Forms of `cuda::ptx` that only others have.
+    pub elsewhere: usize,
+    /// The links that join the steps of a chain, each alone.
+    pub links: Vec<Measured>,
     /// Those that were timed.
     pub timed: Vec<Measured>,
     /// Those that were not, with the reasons.
@@ -62,15 +66,30 @@ pub struct SituationResult {
     pub failure: Option<String>,
 }
 
-/// Times every form whose family, kernel or instruction contains `filter`.
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options<'a> {
+    /// Only forms whose family, kernel or instruction contains this, and such situations.
+    pub filter: Option<&'a str>,
+    /// Where the results are written as soon as they are there.
+    pub json: Option<&'a Path>,
+    /// Whether all chains and situations are timed a second time, in the reverse order.
+    pub repeat: bool,
+}
+
+/// Times the forms and the situations.
 ///
 /// # Errors
 /// If there is no GPU, nothing fits the filter, or the images were not built.
-pub fn run(folder: &Path, filter: Option<&str>, json: Option<&Path>) -> Result<Results> {
+pub fn run(folder: &Path, options: &Options) -> Result<Results> {
+    let Options {
+        filter,
+        json,
+        repeat,
+    } = *options;
     let forms = Images::in_folder(folder).forms()?;
     let fits = |texts: [&str; 3]| filter.is_none_or(|f| texts.iter().any(|text| text.contains(f)));
-    let wanted =
-        |form: &Form| form.family == "link" || fits([&form.family, &form.kernel, &form.form]);
+    let wanted = |form: &Form| fits([&form.family, &form.kernel, &form.form]);
     let queue = Vec::from_iter(forms.timed.into_iter().filter(wanted));
     let untimed = Vec::from_iter(
         forms
@@ -78,7 +97,7 @@ pub fn run(folder: &Path, filter: Option<&str>, json: Option<&Path>) -> Result<R
             .into_iter()
             .filter(|form| fits([&form.family, &form.form, ""])),
     );
-    let none_fits = queue.iter().all(|form| form.family == "link")
+    let none_fits = queue.is_empty()
         && untimed.is_empty()
         && !SITUATIONS.iter().any(|s| fits([s.kernel, s.title, ""]));
     if none_fits {
@@ -94,26 +113,44 @@ pub fn run(folder: &Path, filter: Option<&str>, json: Option<&Path>) -> Result<R
             driver: driver.cuda_version().to_string(),
             multiprocessors: driver.sm_count()?,
             clock_mhz: Vec::new(),
-            forms: queue.iter().filter(|form| form.family != "link").count() + untimed.len(),
+            forms: queue.len() + untimed.len(),
+            elsewhere: forms.elsewhere,
+            links: Vec::new(),
             timed: Vec::new(),
             untimed,
             situations: Vec::new(),
         }
     };
     let situations = Vec::from_iter(SITUATIONS.iter().filter(|s| fits([s.kernel, s.title, ""])));
-    let progress = progress(queue.len() + situations.len());
+    let once = forms.links.len() + queue.len() + situations.len();
+    let progress = progress(if repeat { 2 * once } else { once });
     let save = |results: &Results| json.map_or(Ok(()), |path| results.write(path));
+    let (links, failure) = run_job(
+        folder,
+        &forms.links,
+        true,
+        &progress,
+        &mut results.clock_mhz,
+    )?;
+    if let Some(reason) = failure {
+        bail!("the links that join the steps of a chain cannot be timed: {reason}");
+    }
+    results.links = links;
     // The barriers of the newest layout last: not every GPU is known to have them.
     let (newest, others) = queue
         .into_iter()
         .partition(|form: &Form| form.kernel.contains("_phase"));
     results.run_all(folder, others, &progress, &save)?;
-    for situation in situations {
+    for situation in &situations {
         results.situations.push(run_situation(folder, situation));
         progress.inc(1);
     }
     save(&results)?;
     results.run_all(folder, newest, &progress, &save)?;
+    if repeat {
+        results.run_again(folder, &situations, &progress)?;
+    }
+    save(&results)?;
     progress.finish_and_clear();
     Ok(results)
 }
@@ -121,7 +158,7 @@ pub fn run(folder: &Path, filter: Option<&str>, json: Option<&Path>) -> Result<R
 fn progress(length: usize) -> ProgressBar {
     let progress = ProgressBar::new(length as u64);
     progress.set_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} forms, {eta} left {msg}")
+        ProgressStyle::with_template("{bar:30} {pos}/{len} measurements, {eta} left")
             .expect("the template is valid"),
     );
     progress
@@ -144,35 +181,32 @@ impl Results {
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let head = Self {
+            clock_mhz: Vec::new(),
+            links: Vec::new(),
             timed: Vec::new(),
             situations: Vec::new(),
             ..self.clone()
         };
-        let text = serde_json::to_string_pretty(&head)?
-            .replacen(
-                "\"timed\": []",
-                &format!("\"timed\": {}", lines(&self.timed)?),
-                1,
-            )
-            .replacen(
-                "\"situations\": []",
-                &format!("\"situations\": {}", lines(&self.situations)?),
-                1,
-            );
+        let mut text = serde_json::to_string_pretty(&head)?;
+        for (list, elements) in [
+            ("clock_mhz", lines(&self.clock_mhz)?),
+            ("links", lines(&self.links)?),
+            ("timed", lines(&self.timed)?),
+            ("situations", lines(&self.situations)?),
+        ] {
+            let (empty, full) = (format!("\"{list}\": []"), format!("\"{list}\": {elements}"));
+            text = text.replacen(&empty, &full, 1);
+        }
         fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// One line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let timed = self
-            .timed
-            .iter()
-            .filter(|m| m.form.family != "link")
-            .count();
         format!(
-            "{}: {timed} of {} forms timed, {} listed with a reason; {} situations, {} of them failed",
+            "{}: {} of {} forms timed, {} listed with a reason; {} situations, {} of them failed",
             self.gpu,
+            self.timed.len(),
             self.forms,
             self.untimed.len(),
             self.situations.len(),
@@ -194,7 +228,7 @@ impl Results {
         while !queue.is_empty() {
             let rest = queue.split_off(queue.len().min(FORMS_PER_JOB));
             let mut batch = std::mem::replace(&mut queue, rest);
-            let (measured, failure) = run_job(folder, &batch, progress, &mut self.clock_mhz)?;
+            let (measured, failure) = run_job(folder, &batch, true, progress, &mut self.clock_mhz)?;
             let done = measured.len();
             self.timed.extend(measured);
             save(self)?;
@@ -223,6 +257,47 @@ impl Results {
                 self.untimed
                     .extend(skipped.iter().map(|form| untimed(form, reason.clone())));
                 queue = others;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Results {
+    /// Times all chains and situations a second time, from the last to the first.
+    fn run_again(
+        &mut self,
+        folder: &Path,
+        situations: &[&Situation],
+        progress: &ProgressBar,
+    ) -> Result<()> {
+        for &situation in situations.iter().rev() {
+            let again = run_situation(folder, situation);
+            let first = self
+                .situations
+                .iter_mut()
+                .find(|s| s.kernel == again.kernel);
+            let points = first.into_iter().flat_map(|first| &mut first.points);
+            for (point, again) in points.zip(again.points) {
+                point.again = Some(again.steps);
+            }
+            progress.inc(1);
+        }
+        let forms = self.timed.iter().chain(&self.links).rev();
+        let forms = Vec::from_iter(forms.map(|measured| measured.form.clone()));
+        for batch in forms.chunks(FORMS_PER_JOB) {
+            let (again, failure) = run_job(folder, batch, false, progress, &mut self.clock_mhz)?;
+            if let Some(reason) = failure {
+                progress.suspend(|| eprintln!("a second run failed: {reason}"));
+            }
+            let mut again: HashMap<_, _> = again
+                .into_iter()
+                .map(|measured| (measured.form.kernel, measured.latency))
+                .collect();
+            for measured in self.timed.iter_mut().chain(&mut self.links) {
+                if let Some(latency) = again.remove(&measured.form.kernel) {
+                    measured.again = Some(latency);
+                }
             }
         }
         Ok(())
@@ -277,6 +352,7 @@ fn untimed(form: &Form, reason: String) -> Untimed {
 fn run_job(
     folder: &Path,
     batch: &[Form],
+    throughput: bool,
     progress: &ProgressBar,
     clocks: &mut Vec<Clocks>,
 ) -> Result<(Vec<Measured>, Option<String>)> {
@@ -284,6 +360,7 @@ fn run_job(
     let job = ChildJob::Bench(FormsJob {
         folder: folder.to_path_buf(),
         forms: batch.to_vec(),
+        throughput,
         results: file.path().to_path_buf(),
     });
     let (start, done) = (progress.position(), AtomicBool::new(false));

@@ -87,9 +87,10 @@ pub const COPY_BYTES: u32 = 1024;
 const MANY: u32 = 64;
 const FEW: u32 = 4;
 
-const WAIT_STEP: &str = "arm(bar, BYTES); $CALL; wait(bar, parity); parity ^= 1;";
+const WAIT_STEP: &str = "arm(bar, BYTES); $CALL; wait(bar, parity); parity = opaque(parity ^ 1);";
 const STORE_STEP: &str = "$CALL; cp_async_bulk_commit_group(); drain();";
-const EXCHANGE_STEP: &str = "arm(bar, BYTES); wait(bar, parity); parity ^= 1; $CALL;";
+const EXCHANGE_STEP: &str =
+    "arm(bar, BYTES); wait(bar, parity); parity = opaque(parity ^ 1); $CALL;";
 const LINKED_STEP: &str = "cursor = advance(cursor, x & zero); x = opaque(fold($CALL));";
 const GLOBAL_STEP: &str = "cursor = at(cursor, x & zero); x = opaque(fold($CALL));";
 const RESULT_STEP: &str = "x = opaque(fold($CALL));";
@@ -182,8 +183,6 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
                 "needs a multicast object over several GPUs, which the machine does not have",
             );
         }
-        "mapa" => return Err("no chain of it is written: its result is an address of another CTA"),
-        "enable_smem_spilling" => return Err("is a pragma for the assembler, not an instruction"),
         "exit" | "trap" => return Err("ends the thread or the kernel, so it cannot be repeated"),
         "setmaxnreg_inc" | "setmaxnreg_dec" => Setup {
             step: "grow_and_shrink();",
@@ -198,7 +197,7 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             ..Setup::order(Warp)
         },
         _ if starts("get_sreg") => Setup {
-            step: "x = x ^ fold($CALL);",
+            step: "x = opaque(x ^ fold($CALL));",
             with: "an exclusive or",
             ..Setup::order(Warp)
         },

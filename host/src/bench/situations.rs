@@ -37,6 +37,10 @@ pub struct Point {
     pub cluster: u32,
     /// Bytes of shared memory behind the barriers.
     pub buffer: u32,
+    /// Whether as many clusters run as there are multiprocessors, instead of one.
+    pub chip: bool,
+    /// Whether each launch reads global memory that none has read before.
+    pub fresh: bool,
 }
 
 const POINT: Point = Point {
@@ -47,6 +51,8 @@ const POINT: Point = Point {
     threads: 32,
     cluster: 1,
     buffer: 8192,
+    chip: false,
+    fresh: false,
 };
 
 impl Situation {
@@ -135,6 +141,38 @@ fn by_size_and_stages() -> Vec<Point> {
     points.filter(|point| point.buffer <= 200 << 10).collect()
 }
 
+/// One load after the other, and each in another page of memory.
+fn from_memory() -> Vec<Point> {
+    let points = [0, PAGE].into_iter().flat_map(|page| {
+        [256, 1 << 10, 4 << 10, 16 << 10].map(|size| Point {
+            at: size,
+            line: page >> 10,
+            p: size,
+            q: size.max(page),
+            buffer: size.max(8192),
+            fresh: true,
+            ..POINT
+        })
+    });
+    points.collect()
+}
+
+/// Every multiprocessor copies, with as many copies in flight as hide the latency.
+fn of_chip(stages: u32) -> Vec<Point> {
+    let sizes = [256, 1 << 10, 4 << 10, 16 << 10, 32 << 10];
+    sizes
+        .map(|size| Point {
+            at: size,
+            line: stages,
+            p: size,
+            q: stages,
+            buffer: (size * stages).max(8192),
+            chip: true,
+            ..POINT
+        })
+        .to_vec()
+}
+
 fn in_cluster() -> Vec<Point> {
     let points = [2, 4, 8].into_iter().flat_map(|cluster| {
         [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10].map(|size| Point {
@@ -215,6 +253,9 @@ fn by_swizzle(dimensions: usize) -> Vec<Point> {
         })
         .collect()
 }
+
+/// Bytes of a page of global memory.
+pub const PAGE: u32 = 2 << 20;
 
 /// A tensor map and the tile that a copy by it moves.
 #[derive(Clone, Copy, Debug)]
@@ -300,6 +341,13 @@ pub const SITUATIONS: &[Situation] = &[
         by_warps,
     ),
     situation(
+        "arrive_unused",
+        "mbarrier.arrive at one barrier, its state not used",
+        "threads",
+        8,
+        by_threads,
+    ),
+    situation(
         "wait_ready",
         "mbarrier.try_wait.parity, the phase complete",
         "threads",
@@ -377,6 +425,34 @@ pub const SITUATIONS: &[Situation] = &[
         by_size_and_stages,
     ),
     situation(
+        "bulk_load_apart",
+        "bulk load and wait, from memory that is in no cache, each load next to the one before or so many KiB further",
+        "bytes",
+        1,
+        from_memory,
+    ),
+    situation(
+        "chip_load",
+        "bulk loads by all multiprocessors, a CTA on each: cycles of a load",
+        "bytes",
+        1,
+        || of_chip(4),
+    ),
+    situation(
+        "chip_store",
+        "bulk stores by all multiprocessors: cycles of a store",
+        "bytes",
+        1,
+        || of_chip(4),
+    ),
+    situation(
+        "chip_add",
+        "bulk reductions, add u32, by all multiprocessors: cycles of a reduction",
+        "bytes",
+        1,
+        || of_chip(4),
+    ),
+    situation(
         "bulk_store",
         "bulk store and wait until written",
         "bytes",
@@ -451,11 +527,18 @@ pub const SITUATIONS: &[Situation] = &[
         "16 times cp.async of 16 bytes, issue only",
         "threads",
         1,
-        by_warps,
+        by_threads,
     ),
     situation(
         "remote_arrive",
         "round trip of mbarrier.arrive between two CTAs, by cluster size",
+        "rank of the other",
+        1,
+        by_distance,
+    ),
+    situation(
+        "remote_arrive_relaxed",
+        "the same with relaxed arrivals",
         "rank of the other",
         1,
         by_distance,
@@ -572,10 +655,10 @@ mod tests {
             let read = |file| std::fs::read_to_string(folder.join(file).with_extension(ending));
             files.map(|file| read(file).unwrap()).concat()
         };
-        let (rust, cpp) = (text("rs"), text("cu"));
+        let (rust, cpp) = (text("rs").replace("(\n    ", "("), text("cu"));
         for situation in SITUATIONS {
             let name = situation.kernel;
-            let defines = [format!("fn {name}("), format!("!({name},")];
+            let defines = [format!("fn {name}("), format!("!({name}")];
             assert!(defines.iter().any(|d| rust.contains(d)), "{name}");
             assert!(cpp.contains(&format!("({name}")), "{name}");
         }

@@ -62,7 +62,7 @@ fn link_kernel(link: Link, language: &dyn Language) -> String {
     let base = if link == Link::Global {
         "global"
     } else {
-        "bar"
+        "own_bar"
     };
     let parts = Parts {
         name: link_name(link),
@@ -120,7 +120,7 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
         declarations += &declaration(arg, language);
     }
     if let Some(base) = linked_base(subject) {
-        declarations += &language.cursor(base);
+        declarations += &language.cursor(&base);
     }
     let call = |index: u32| {
         let arguments: Vec<_> = variant
@@ -146,7 +146,7 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
         let _ = write!(first, "if (rank == 0) {{ {}; }}", call(0));
         let _ = write!(
             last,
-            "if (rank == 1) {{ arm(bar, {bytes}); wait(bar, parity); parity ^= 1; }}"
+            "if (rank == 1) {{ arm(bar, {bytes}); wait(bar, parity); parity = opaque(parity ^ 1); }}"
         );
     }
     language.kernel(&Parts {
@@ -260,14 +260,21 @@ fn linked_space(setup: &Setup) -> Option<Space> {
 }
 
 /// Where the chain of addresses starts.
-fn linked_base(subject: &Subject) -> Option<&'static str> {
+fn linked_base(subject: &Subject) -> Option<String> {
     let linked = linked_space(&subject.setup)?;
     let of = |arg: &Arg| match arg.ty {
         Type::Pointer {
             space: Space::Global,
             ..
-        } if linked == Space::Global => Some("global"),
-        Type::Pointer { space, .. } if space == linked => Some(shared_base(arg, subject)),
+        } if linked == Space::Global => Some("global".to_owned()),
+        // Not the fixed address: the compilers follow this one into shared memory, and add 32 bits to it.
+        Type::Pointer { space, .. } if space == linked => {
+            let base = shared_base(arg, subject);
+            Some(match base.strip_prefix("at(") {
+                Some(rest) => format!("at(own_{rest}"),
+                None => format!("own_{base}"),
+            })
+        }
         _ => None,
     };
     subject.kernel.variant.args.iter().find_map(of)
@@ -416,12 +423,13 @@ impl Language for Rust {
         format!(
             "kernel! {{\n{attributes}\npub fn {name}(out: *mut u64, data: *mut u8, maps: *mut u8, trips: u32, passes: u32, \
              zero: u32, one: u32, full: u32, select: u32, hint: u32, policy: u64) {{ unsafe {{\n\
-             prologue!(bar, source, target, peer_bar, peer_target, slab, global, lane, warp, rank, tile, seed, data, maps, zero, one);\n\
+             prologue!(own_bar, own_source, own_target, bar, source, target, peer_bar, peer_target, slab, global, lane, warp, rank, tile, seed, data, maps, zero, one);\n\
              {}let mut parity: u32 = 0;\n{declarations}\
-             let (mut t0, mut t1) = (0u64, 0u64);\nlet mut pass = 0;\nwhile pass < passes {{\n{sync}\n\
-             let n = if pass == 0 {{ 1 }} else {{ trips }};\n\
-             if {actor} {{\n{first}\nt0 = clock();\nlet mut trip = 0;\nwhile trip < n {{\n{step}trip = opaque(trip + 1);\n}}\nt1 = clock();\n{last}\n}}\n\
-             pass += 1;\n}}\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}} }}\n}}\n",
+             let (mut t0, mut t1) = (0u64, 0u64);\nlet mut pass = 0;\nloop {{\nnounroll();\n{sync}\n\
+             let n = opaque(if pass == 0 {{ 1 }} else {{ trips }});\n\
+             if {actor} {{\n{first}\nt0 = clock();\nlet mut trip = 0;\nloop {{\nnounroll();\n{step}\
+             trip = opaque(trip + 1);\nif trip >= n {{ break; }}\n}}\nt1 = clock();\n{last}\n}}\n\
+             pass = opaque(pass + 1);\nif pass >= passes {{ break; }}\n}}\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}} }}\n}}\n",
             barrier(setup, self),
             sync = sync(setup),
             actor = actor(setup),
@@ -513,11 +521,11 @@ impl Language for Cpp {
             "extern \"C\" __global__ void {attributes} {name}(uint64_t* out, uint8_t* data, uint8_t* maps, uint32_t trips, \
              uint32_t passes, uint32_t zero, uint32_t one, uint32_t full, uint32_t select, uint32_t hint, uint64_t policy) {{\n\
              PROLOGUE\n{}uint32_t parity = 0;\n{declarations}\
-             uint64_t t0 = 0, t1 = 0;\nuint32_t pass = 0;\nwhile (pass < passes) {{\n{sync}\n\
-             uint32_t n = pass == 0 ? 1 : trips;\n\
-             if ({actor}) {{\n{first}\nt0 = clock_now();\nuint32_t trip = 0;\n_Pragma(\"unroll 1\")\nwhile (trip < n) {{\n{step}trip = opaque(trip + 1);\n}}\n\
-             t1 = clock_now();\n{last}\n}}\n\
-             pass += 1;\n}}\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}}\n",
+             uint64_t t0 = 0, t1 = 0;\nuint32_t pass = 0;\n_Pragma(\"unroll 1\")\ndo {{\n{sync}\n\
+             uint32_t n = opaque(pass == 0 ? 1 : trips);\n\
+             if ({actor}) {{\n{first}\nt0 = clock_now();\nuint32_t trip = 0;\n_Pragma(\"unroll 1\")\ndo {{\n{step}\
+             trip = opaque(trip + 1);\n}} while (trip < n);\nt1 = clock_now();\n{last}\n}}\n\
+             pass = opaque(pass + 1);\n}} while (pass < passes);\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}}\n",
             barrier(setup, self),
             sync = sync(setup),
             actor = actor(setup),

@@ -64,6 +64,9 @@ enum Command {
         /// Also writes the results as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
+        /// Times all chains and situations twice, to see whether the figures come out again.
+        #[arg(long)]
+        repeat: bool,
     },
     /// Runs the corpus under compute-sanitizer, each image under each tool.
     Sanitize {
@@ -126,7 +129,15 @@ fn run(cli: Cli) -> Result<()> {
             };
             differential(&options, json.as_deref(), golden.as_deref())
         }
-        Command::Bench { filter, json } => run_bench(filter.as_deref(), json.as_deref()),
+        Command::Bench {
+            filter,
+            json,
+            repeat,
+        } => run_bench(&bench::runner::Options {
+            filter: filter.as_deref(),
+            json: json.as_deref(),
+            repeat,
+        }),
         Command::Sanitize {
             tools,
             levels,
@@ -193,14 +204,14 @@ fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn run_bench(filter: Option<&str>, json: Option<&Path>) -> Result<()> {
+fn run_bench(options: &bench::runner::Options) -> Result<()> {
     let folder = Bundle::of_this_program()?.folder().to_path_buf();
-    let results = bench::runner::run(&folder, filter, json)?;
+    let results = bench::runner::run(&folder, options)?;
     println!("{}", results.summary());
-    match json {
-        Some(path) => results.write(path),
-        None => Ok(()),
+    if let Some(agreement) = results.repeated() {
+        println!("{agreement}");
     }
+    Ok(())
 }
 
 fn run_sanitizer(options: &sanitize::Options, json: Option<&Path>) -> Result<()> {

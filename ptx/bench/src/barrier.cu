@@ -4,20 +4,21 @@ constexpr uint32_t OPEN = 1000000;
 
 SITUATION(arrive_converged) {
   init_barriers(1, OPEN);
-  uint64_t* bar = barrier(0);
-  uint64_t sink = 0;
-  TIMED(block_sync(), true, (uint32_t)sink, { EIGHT({ sink ^= mbarrier_arrive(bar); }) });
+  uint64_t* bar = fixed(barrier(0));
+  uint32_t sink = 0;
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink ^ (uint32_t)mbarrier_arrive(bar)); }) });
 }
 
 SITUATION(arrive_diverged) {
   init_barriers(1, OPEN);
-  uint64_t* bar = barrier(0);
-  uint32_t lanes = blockDim.x < 32 ? blockDim.x : 32;
-  uint64_t sink = 0;
-  TIMED(block_sync(), true, (uint32_t)sink, {
+  uint64_t* bar = fixed(barrier(0));
+  uint32_t lane = opaque(thread() % 32), lanes = opaque(blockDim.x < 32 ? blockDim.x : 32);
+  uint32_t sink = 0;
+  TIMED(block_sync(), true, sink, {
+    _Pragma("unroll 1")
     for (uint32_t turn = 0; turn < lanes; turn = opaque(turn + 1)) {
-      if (turn == thread() % 32) {
-        sink ^= mbarrier_arrive(bar);
+      if (turn == lane) {
+        sink = opaque(sink ^ (uint32_t)mbarrier_arrive(bar));
       }
     }
   });
@@ -25,76 +26,82 @@ SITUATION(arrive_diverged) {
 
 SITUATION(arrive_elected) {
   init_barriers(1, OPEN);
-  uint64_t* bar = barrier(0);
-  uint64_t sink = 0;
-  TIMED(block_sync(), thread() % 32 == 0, (uint32_t)sink, { EIGHT({ sink ^= mbarrier_arrive(bar); }) });
+  uint64_t* bar = fixed(barrier(0));
+  uint32_t sink = 0;
+  TIMED(block_sync(), thread() % 32 == 0, sink, { EIGHT({ sink = opaque(sink ^ (uint32_t)mbarrier_arrive(bar)); }) });
+}
+
+SITUATION(arrive_unused) {
+  init_barriers(1, OPEN);
+  uint64_t* bar = fixed(barrier(0));
+  TIMED(block_sync(), true, 0, { EIGHT({ mbarrier_arrive(bar); }) });
 }
 
 SITUATION(wait_ready) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink += mbarrier_try_wait_parity(bar, 1u); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_try_wait_parity(bar, 1u)); }) });
 }
 
 SITUATION(test_ready) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink += mbarrier_test_wait_parity(bar, 1u); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 1u)); }) });
 }
 
 SITUATION(test_pending) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink += mbarrier_test_wait_parity(bar, 0u); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 0u)); }) });
 }
 
 SITUATION(wait_gives_up) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { sink += mbarrier_try_wait_parity(bar, 0u); });
+  TIMED(block_sync(), true, sink, { sink = opaque(sink + mbarrier_try_wait_parity(bar, 0u)); });
 }
 
 SITUATION(wait_gives_up_hint) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { sink += mbarrier_try_wait_parity(bar, 0u, p); });
+  TIMED(block_sync(), true, sink, { sink = opaque(sink + mbarrier_try_wait_parity(bar, 0u, p)); });
 }
 
 SITUATION(arrive_wait) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t parity = 0;
   TIMED(block_sync(), true, parity, {
     mbarrier_arrive(bar);
     wait(bar, parity);
-    parity ^= 1;
+    parity = opaque(parity ^ 1);
   });
 }
 
 SITUATION(expect_wait) {
   init_barriers(1, 1);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t parity = 0;
   TIMED(block_sync(), true, parity, {
     arm(bar, p);
     wait(bar, parity);
-    parity ^= 1;
+    parity = opaque(parity ^ 1);
   });
 }
 
 SITUATION(phase_of_block) {
   init_barriers(1, blockDim.x);
-  uint64_t* bar = barrier(0);
+  uint64_t* bar = fixed(barrier(0));
   uint32_t parity = 0;
   TIMED(block_sync(), true, parity, {
     mbarrier_arrive(bar);
     wait(bar, parity);
-    parity ^= 1;
+    parity = opaque(parity ^ 1);
   });
 }
 
@@ -106,16 +113,16 @@ SITUATION(syncthreads) {
 SITUATION(phase_round_trip) {
   init_barriers(2, 1);
   uint32_t warp = thread() / 32;
-  uint64_t* own = barrier(warp);
-  uint64_t* other = barrier(1 - warp);
+  uint64_t* own = fixed(barrier(warp));
+  uint64_t* other = fixed(barrier(1 - warp));
   uint32_t parity = 0;
   TIMED(block_sync(), thread() % 32 == 0, parity, {
-    if (warp == 0) {
+    if (opaque(warp) == 0) {
       mbarrier_arrive(other);
     }
     wait(own, parity);
-    parity ^= 1;
-    if (warp == 1) {
+    parity = opaque(parity ^ 1);
+    if (opaque(warp) == 1) {
       mbarrier_arrive(other);
     }
   });

@@ -2,7 +2,9 @@
 
 use cuda_ptx::*;
 
-use crate::common::{arm, barrier, block_sync, init_barriers, opaque, thread, wait};
+use crate::common::{
+    arm, barrier, block_sync, fixed, init_barriers, nounroll, opaque, thread, wait,
+};
 
 /// So many arrivals that no phase completes.
 const OPEN: u32 = 1_000_000;
@@ -11,10 +13,10 @@ situation! {
     /// All threads of the block arrive at one barrier, the lanes of a warp together; 8 arrivals a step.
     fn arrive_converged(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, OPEN);
-        let bar = barrier(0);
-        let mut sink = 0;
-        timed!(out, steps, passes, block_sync(), true, sink as u32, {
-            eight!({ sink ^= mbarrier_arrive(bar); })
+        let bar = fixed(barrier(0));
+        let mut sink = 0u32;
+        timed!(out, steps, passes, block_sync(), true, sink, {
+            eight!({ sink = opaque(sink ^ mbarrier_arrive(bar) as u32); })
         });
     }
 }
@@ -23,14 +25,15 @@ situation! {
     /// The same, the lanes of a warp one after the other; 1 arrival a step.
     fn arrive_diverged(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, OPEN);
-        let bar = barrier(0);
-        let lanes = get_sreg_ntid_x().min(32);
-        let mut sink = 0;
-        timed!(out, steps, passes, block_sync(), true, sink as u32, {
+        let bar = fixed(barrier(0));
+        let (lane, lanes) = (opaque(thread() % 32), opaque(get_sreg_ntid_x().min(32)));
+        let mut sink = 0u32;
+        timed!(out, steps, passes, block_sync(), true, sink, {
             let mut turn = 0;
             while turn < lanes {
-                if turn == thread() % 32 {
-                    sink ^= mbarrier_arrive(bar);
+                nounroll();
+                if turn == lane {
+                    sink = opaque(sink ^ mbarrier_arrive(bar) as u32);
                 }
                 turn = opaque(turn + 1);
             }
@@ -42,10 +45,21 @@ situation! {
     /// One lane of each warp arrives; 8 arrivals a step.
     fn arrive_elected(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, OPEN);
-        let bar = barrier(0);
-        let mut sink = 0;
-        timed!(out, steps, passes, block_sync(), thread() % 32 == 0, sink as u32, {
-            eight!({ sink ^= mbarrier_arrive(bar); })
+        let bar = fixed(barrier(0));
+        let mut sink = 0u32;
+        timed!(out, steps, passes, block_sync(), thread() % 32 == 0, sink, {
+            eight!({ sink = opaque(sink ^ mbarrier_arrive(bar) as u32); })
+        });
+    }
+}
+
+situation! {
+    /// All threads of the block arrive at one barrier and drop the state; 8 arrivals a step.
+    fn arrive_unused(out, _data, _maps, steps, passes, _p, _q) {
+        init_barriers(1, OPEN);
+        let bar = fixed(barrier(0));
+        timed!(out, steps, passes, block_sync(), true, 0, {
+            eight!({ let _ = mbarrier_arrive(bar); });
         });
     }
 }
@@ -54,11 +68,11 @@ situation! {
     /// `try_wait.parity` for a phase that is complete; 8 waits a step.
     fn wait_ready(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
             // The phase before the first counts as complete.
-            eight!({ sink += mbarrier_try_wait_parity(bar, 1) as u32; })
+            eight!({ sink = opaque(sink + mbarrier_try_wait_parity(bar, 1) as u32); })
         });
     }
 }
@@ -67,10 +81,10 @@ situation! {
     /// `test_wait.parity` for a phase that is complete; 8 tests a step.
     fn test_ready(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            eight!({ sink += mbarrier_test_wait_parity(bar, 1) as u32; })
+            eight!({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 1) as u32); })
         });
     }
 }
@@ -79,10 +93,10 @@ situation! {
     /// `test_wait.parity` for a phase that is not complete; 8 tests a step.
     fn test_pending(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            eight!({ sink += mbarrier_test_wait_parity(bar, 0) as u32; })
+            eight!({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 0) as u32); })
         });
     }
 }
@@ -91,10 +105,10 @@ situation! {
     /// One `try_wait.parity` that gives up, after the system's time limit.
     fn wait_gives_up(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            sink += mbarrier_try_wait_parity(bar, 0) as u32;
+            sink = opaque(sink + mbarrier_try_wait_parity(bar, 0) as u32);
         });
     }
 }
@@ -103,10 +117,10 @@ situation! {
     /// One `try_wait.parity` that gives up, with a hint of `p` nanoseconds.
     fn wait_gives_up_hint(out, _data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            sink += mbarrier_try_wait_parity_suspend_time_hint(bar, 0, p) as u32;
+            sink = opaque(sink + mbarrier_try_wait_parity_suspend_time_hint(bar, 0, p) as u32);
         });
     }
 }
@@ -115,12 +129,12 @@ situation! {
     /// One thread completes a phase by `arrive` and waits for it.
     fn arrive_wait(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut parity = 0;
         timed!(out, steps, passes, block_sync(), true, parity, {
             let _ = mbarrier_arrive(bar);
             wait(bar, parity);
-            parity ^= 1;
+            parity = opaque(parity ^ 1);
         });
     }
 }
@@ -129,12 +143,12 @@ situation! {
     /// One thread completes a phase by `arrive.expect_tx` of `p` bytes, 0, and waits for it.
     fn expect_wait(out, _data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut parity = 0;
         timed!(out, steps, passes, block_sync(), true, parity, {
             arm(bar, p);
             wait(bar, parity);
-            parity ^= 1;
+            parity = opaque(parity ^ 1);
         });
     }
 }
@@ -143,12 +157,12 @@ situation! {
     /// All threads of the block arrive and wait: what `__syncthreads()` does.
     fn phase_of_block(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(1, get_sreg_ntid_x());
-        let bar = barrier(0);
+        let bar = fixed(barrier(0));
         let mut parity = 0;
         timed!(out, steps, passes, block_sync(), true, parity, {
             let _ = mbarrier_arrive(bar);
             wait(bar, parity);
-            parity ^= 1;
+            parity = opaque(parity ^ 1);
         });
     }
 }
@@ -166,15 +180,15 @@ situation! {
     fn phase_round_trip(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(2, 1);
         let warp = thread() / 32;
-        let (own, other) = (barrier(warp), barrier(1 - warp));
+        let (own, other) = (fixed(barrier(warp)), fixed(barrier(1 - warp)));
         let mut parity = 0;
         timed!(out, steps, passes, block_sync(), thread() % 32 == 0, parity, {
-            if warp == 0 {
+            if opaque(warp) == 0 {
                 let _ = mbarrier_arrive(other);
             }
             wait(own, parity);
-            parity ^= 1;
-            if warp == 1 {
+            parity = opaque(parity ^ 1);
+            if opaque(warp) == 1 {
                 let _ = mbarrier_arrive(other);
             }
         });

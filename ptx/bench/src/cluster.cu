@@ -1,39 +1,43 @@
 #include "common.cuh"
 
-SITUATION(remote_arrive) {
-  init_barriers(1, 1);
-  uint32_t rank = get_sreg_cluster_ctarank();
-  uint64_t* own = barrier(0);
-  uint64_t* other = map_to(own, p - rank % (p + 1));
-  uint32_t parity = 0;
-  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, {
-    if (rank == 0) {
-      mbarrier_arrive(sem_release, scope_cluster, space_cluster, other);
-    }
-    wait(own, parity);
-    parity ^= 1;
-    if (rank == p) {
-      mbarrier_arrive(sem_release, scope_cluster, space_cluster, other);
-    }
-  });
+#define PING_PONG(name, order)                                                 \
+SITUATION(name) {                                                              \
+  init_barriers(1, 1);                                                         \
+  uint32_t rank = get_sreg_cluster_ctarank();                                  \
+  uint64_t* own = fixed(barrier(0));                                           \
+  uint64_t* other = fixed(map_to(own, p - rank % (p + 1)));                    \
+  uint32_t parity = 0;                                                         \
+  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, { \
+    if (opaque(rank) == 0) {                                                   \
+      mbarrier_arrive(order, scope_cluster, space_cluster, other);             \
+    }                                                                          \
+    wait(own, parity);                                                         \
+    parity = opaque(parity ^ 1);                                               \
+    if (opaque(rank) == p) {                                                   \
+      mbarrier_arrive(order, scope_cluster, space_cluster, other);             \
+    }                                                                          \
+  });                                                                          \
 }
+PING_PONG(remote_arrive, sem_release)
+PING_PONG(remote_arrive_relaxed, sem_relaxed)
 
 SITUATION(remote_copy) {
   init_barriers(1, 1);
   uint32_t rank = get_sreg_cluster_ctarank();
-  uint64_t* own = barrier(0);
-  uint64_t* other = map_to(own, p - rank % (p + 1));
-  uint8_t* target = map_to(buffer(q), p - rank % (p + 1));
+  uint64_t* own = fixed(barrier(0));
+  uint8_t* shared = fixed(buffer(0));
+  uint64_t* other = fixed(map_to(own, p - rank % (p + 1)));
+  uint8_t* target = fixed(map_to(buffer(q), p - rank % (p + 1)));
   uint32_t parity = 0;
   TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, {
-    if (rank == 0) {
-      cp_async_bulk(space_cluster, space_shared, target, buffer(0), q, other);
+    if (opaque(rank) == 0) {
+      cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
     }
     arm(own, q);
     wait(own, parity);
-    parity ^= 1;
-    if (rank == p) {
-      cp_async_bulk(space_cluster, space_shared, target, buffer(0), q, other);
+    parity = opaque(parity ^ 1);
+    if (opaque(rank) == p) {
+      cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
     }
   });
 }
@@ -42,7 +46,7 @@ SITUATION(remote_read) {
   init_barriers(1, 1);
   uint32_t rank = get_sreg_cluster_ctarank();
   *(uint32_t*)buffer(1024 + thread() * 4) = get_sreg_clusterid_y();
-  uint8_t* target = map_to(buffer(1024 + thread() * 4), p);
+  uint8_t* target = fixed(map_to(buffer(1024 + thread() * 4), p));
   uint32_t address = shared_address(target);
   TIMED(cluster_sync(), rank == 0, address, { EIGHT({ address += load_cluster(address); }) });
 }
@@ -50,7 +54,7 @@ SITUATION(remote_read) {
 SITUATION(remote_write) {
   init_barriers(1, 1);
   uint32_t rank = get_sreg_cluster_ctarank();
-  uint8_t* target = map_to(buffer(1024 + thread() * 4), p);
+  uint8_t* target = fixed(map_to(buffer(1024 + thread() * 4), p));
   uint32_t address = shared_address(target);
   TIMED(cluster_sync(), rank == 0, 0, {
     store_cluster(address, passes);

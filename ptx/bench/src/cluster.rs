@@ -3,30 +3,36 @@
 use cuda_ptx::*;
 
 use crate::common::{
-    arm, barrier, buffer, cluster_sync, init_barriers, load_cluster, map_to, store_cluster, thread,
-    wait,
+    arm, barrier, buffer, cluster_sync, fixed, init_barriers, load_cluster, map_to, opaque,
+    store_cluster, thread, wait,
 };
 
+macro_rules! ping_pong {
+    ($name:ident, $order:ident) => {
 situation! {
     /// CTA 0 and CTA `p` in turn: each waits for the other's arrival, then arrives. A step is a round trip.
-    fn remote_arrive(out, _data, _maps, steps, passes, p, _q) {
+    fn $name(out, _data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
         let rank = get_sreg_cluster_ctarank();
-        let own = barrier(0);
-        let other = map_to(own, p - rank % (p + 1));
+        let own = fixed(barrier(0));
+        let other = fixed(map_to(own, p - rank % (p + 1)));
         let mut parity = 0;
         timed!(out, steps, passes, cluster_sync(), thread() == 0 && (rank == 0 || rank == p), parity, {
-            if rank == 0 {
-                mbarrier_arrive_sem_scope_space(sem_release, scope_cluster, space_cluster, other);
+            if opaque(rank) == 0 {
+                mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
             }
             wait(own, parity);
-            parity ^= 1;
-            if rank == p {
-                mbarrier_arrive_sem_scope_space(sem_release, scope_cluster, space_cluster, other);
+            parity = opaque(parity ^ 1);
+            if opaque(rank) == p {
+                mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
             }
         });
     }
 }
+    };
+}
+ping_pong!(remote_arrive, sem_release);
+ping_pong!(remote_arrive_relaxed, sem_relaxed);
 
 situation! {
     /// CTA 0 and CTA `p` in turn: each waits for `q` bytes from the other, then copies as many there. A step is
@@ -34,19 +40,19 @@ situation! {
     fn remote_copy(out, _data, _maps, steps, passes, p, q) {
         init_barriers(1, 1);
         let rank = get_sreg_cluster_ctarank();
-        let own = barrier(0);
-        let other = map_to(own, p - rank % (p + 1));
-        let target = map_to(buffer(q), p - rank % (p + 1));
+        let (own, shared) = (fixed(barrier(0)), fixed(buffer(0)));
+        let other = fixed(map_to(own, p - rank % (p + 1)));
+        let target = fixed(map_to(buffer(q), p - rank % (p + 1)));
         let mut parity = 0;
         timed!(out, steps, passes, cluster_sync(), thread() == 0 && (rank == 0 || rank == p), parity, {
-            if rank == 0 {
-                cp_async_bulk_bar(space_cluster, space_shared, target, buffer(0), q, other);
+            if opaque(rank) == 0 {
+                cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
             }
             arm(own, q);
             wait(own, parity);
-            parity ^= 1;
-            if rank == p {
-                cp_async_bulk_bar(space_cluster, space_shared, target, buffer(0), q, other);
+            parity = opaque(parity ^ 1);
+            if opaque(rank) == p {
+                cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
             }
         });
     }
@@ -59,7 +65,7 @@ situation! {
         let rank = get_sreg_cluster_ctarank();
         // Zeros, which the host cannot know to be: 0 is added to the address.
         buffer(1024 + thread() * 4).cast::<u32>().write(get_sreg_clusterid_y());
-        let target = map_to(buffer(1024 + thread() * 4), p);
+        let target = fixed(map_to(buffer(1024 + thread() * 4), p));
         let mut address = address::as_ptr_dsmem(target);
         timed!(out, steps, passes, cluster_sync(), rank == 0, address, {
             eight!({ address += load_cluster(address); });
@@ -72,7 +78,7 @@ situation! {
     fn remote_write(out, _data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
         let rank = get_sreg_cluster_ctarank();
-        let target = map_to(buffer(1024 + thread() * 4), p);
+        let target = fixed(map_to(buffer(1024 + thread() * 4), p));
         let address = address::as_ptr_dsmem(target);
         timed!(out, steps, passes, cluster_sync(), rank == 0, 0, {
             // Stores to one place would be merged.

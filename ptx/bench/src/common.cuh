@@ -17,17 +17,23 @@ extern __shared__ __align__(1024) uint8_t SHARED[];
 #define TIMED(sync, active, sink, ...)               \
   {                                                  \
     uint64_t start = 0, end = 0;                     \
+    uint32_t pass = 0;                               \
     _Pragma("unroll 1")                              \
-    for (uint32_t pass = 0; pass < passes; ++pass) { \
+    do {                                             \
       sync;                                          \
-      uint32_t count = pass == 0 ? 8 : steps;        \
+      uint32_t count = opaque(pass == 0 ? 8 : steps); \
       if (active) {                                  \
         start = get_sreg_clock64();                  \
+        uint32_t step = 0;                           \
         _Pragma("unroll 1")                          \
-        for (uint32_t step = 0; step < count; step = opaque(step + 1)) __VA_ARGS__ \
+        do {                                         \
+          __VA_ARGS__                                \
+          step = opaque(step + 1);                   \
+        } while (step < count);                      \
         end = get_sreg_clock64();                    \
       }                                              \
-    }                                                \
+      pass = opaque(pass + 1);                       \
+    } while (pass < passes);                         \
     sync;                                            \
     record(out, start, end, sink);                   \
   }
@@ -38,6 +44,13 @@ extern __shared__ __align__(1024) uint8_t SHARED[];
 INLINE uint32_t opaque(uint32_t value) {
   asm volatile("" : "+r"(value));
   return value;
+}
+template <typename T>
+INLINE T* fixed(T* pointer) {
+  uint32_t address = (uint32_t)__cvta_generic_to_shared(pointer);
+  asm volatile("{ .reg .b32 mask; activemask.b32 mask; shfl.sync.idx.b32 %0, %0, %1, 31, mask; }"
+               : "+r"(address) : "r"(threadIdx.x % 32));
+  return (T*)__cvta_shared_to_generic(address);
 }
 INLINE uint32_t thread() { return threadIdx.x; }
 INLINE void block_sync() { __syncthreads(); }

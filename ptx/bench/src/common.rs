@@ -30,19 +30,27 @@ macro_rules! timed {
     ($out:ident, $steps:ident, $passes:ident, $sync:expr, $active:expr, $sink:expr, $step:block) => {{
         let (mut start, mut end) = (0, 0);
         let mut pass = 0;
-        while pass < $passes {
+        loop {
+            crate::common::nounroll();
             $sync;
-            let count = if pass == 0 { 8 } else { $steps };
+            let count = crate::common::opaque(if pass == 0 { 8 } else { $steps });
             if $active {
                 start = crate::common::clock();
                 let mut step = 0;
-                while step < count {
+                loop {
+                    crate::common::nounroll();
                     $step;
                     step = crate::common::opaque(step + 1);
+                    if step >= count {
+                        break;
+                    }
                 }
                 end = crate::common::clock();
             }
-            pass += 1;
+            pass = crate::common::opaque(pass + 1);
+            if pass >= $passes {
+                break;
+            }
         }
         $sync;
         crate::common::record($out, start, end, $sink);
@@ -61,6 +69,24 @@ macro_rules! eight {
 pub unsafe fn opaque(mut value: u32) -> u32 {
     asm!("/* {0} */", inout(reg32) value, options(nomem, nostack));
     value
+}
+
+/// Keeps the assembler from unrolling the loop whose body begins with it.
+#[inline(always)]
+pub unsafe fn nounroll() {
+    asm!(".pragma \"nounroll\";", options(nomem, nostack));
+}
+
+/// The same address in shared memory, of which no compiler and no assembler knows where it comes from: otherwise
+/// they make it anew in the loop, each in its own way.
+#[inline(always)]
+pub unsafe fn fixed<T>(pointer: *mut T) -> *mut T {
+    let mut address = address::as_ptr_dsmem(pointer);
+    asm!(
+        "{{ .reg .b32 mask; activemask.b32 mask; shfl.sync.idx.b32 {0}, {0}, {1}, 31, mask; }}",
+        inout(reg32) address, in(reg32) thread() % 32, options(nostack)
+    );
+    address::from_ptr_dsmem(address)
 }
 
 #[inline(always)]

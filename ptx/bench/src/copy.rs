@@ -4,16 +4,22 @@ use core::arch::asm;
 
 use cuda_ptx::*;
 
-use crate::common::{arm, barrier, block_sync, buffer, cluster_sync, init_barriers, thread, wait};
+use crate::common::{
+    arm, barrier, block_sync, buffer, cluster_sync, fixed, init_barriers, opaque, thread, wait,
+};
 
 /// Loads stay within so many bytes of global memory, which the L2 cache holds.
 const REGION: u32 = 16 << 20;
+/// Where in it a CTA begins, times its number.
+const SHARE: u32 = 64 << 10;
 
+macro_rules! stream_in {
+    ($name:ident) => {
 situation! {
     /// One thread loads `p` bytes a step, with `q` loads in flight.
-    fn bulk_load(out, data, _maps, steps, passes, p, q) {
+    fn $name(out, data, _maps, steps, passes, p, q) {
         init_barriers(q, 1);
-        let (mut stage, mut parity, mut offset) = (0, 0, 0);
+        let (mut stage, mut parity, mut offset) = (0, 0, get_sreg_ctaid_x() * SHARE);
         if thread() == 0 {
             while stage < q {
                 arm(barrier(stage), p);
@@ -31,7 +37,7 @@ situation! {
             stage += 1;
             if stage == q {
                 stage = 0;
-                parity ^= 1;
+                parity = opaque(parity ^ 1);
             }
         });
         if thread() == 0 {
@@ -41,21 +47,84 @@ situation! {
                 stage += 1;
                 if stage == q {
                     stage = 0;
-                    parity ^= 1;
+                    parity = opaque(parity ^ 1);
                 }
                 left -= 1;
             }
         }
     }
 }
+    };
+}
+stream_in!(bulk_load);
+// The same on all multiprocessors.
+stream_in!(chip_load);
+
+situation! {
+    /// One thread loads `p` bytes and waits, `q` bytes further each time.
+    fn bulk_load_apart(out, data, _maps, steps, passes, p, q) {
+        init_barriers(1, 1);
+        let (bar, shared) = (fixed(barrier(0)), fixed(buffer(0)));
+        let (mut parity, mut offset) = (0, 0u64);
+        timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
+            arm(bar, p);
+            cp_async_bulk_bar(space_cluster, space_global, shared, data.add(offset as usize), p, bar);
+            wait(bar, parity);
+            parity = opaque(parity ^ 1);
+            offset += q as u64;
+        });
+    }
+}
+
+/// One thread of each CTA copies `p` bytes to global memory, with `q` copies in flight; 4 at most.
+macro_rules! chip_write {
+    ($name:ident, |$to:ident, $from:ident, $bytes:ident| $copy:expr) => {
+        situation! {
+            /// Each CTA copies `p` bytes to global memory, with 4 copies in flight.
+            fn $name(out, data, _maps, steps, passes, p, q) {
+                init_barriers(1, 1);
+                let $bytes = p;
+                let (mut stage, mut offset) = (0, get_sreg_ctaid_x() * SHARE);
+                timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
+                    let ($to, $from) = (data.add(offset as usize), buffer(stage * p));
+                    $copy;
+                    cp_async_bulk_commit_group();
+                    cp_async_bulk_wait_group_read(n32::<3>);
+                    offset = (offset + p) % REGION;
+                    stage += 1;
+                    if stage == q {
+                        stage = 0;
+                    }
+                });
+                cp_async_bulk_wait_group(n32::<0>);
+            }
+        }
+    };
+}
+chip_write!(chip_store, |to, from, bytes| cp_async_bulk(
+    space_global,
+    space_shared,
+    to,
+    from,
+    bytes
+));
+chip_write!(chip_add, |to, from, bytes| cp_reduce_async_bulk(
+    space_global,
+    space_shared,
+    op_add,
+    to.cast::<u32>(),
+    from.cast::<u32>(),
+    bytes
+));
 
 situation! {
     /// One thread stores `p` bytes and waits until they are written.
     fn bulk_store(out, data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
+        let shared = fixed(buffer(0));
         let mut offset = 0;
         timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
-            cp_async_bulk(space_global, space_shared, data.add(offset as usize), buffer(0), p);
+            cp_async_bulk(space_global, space_shared, data.add(offset as usize), shared, p);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group(n32::<0>);
             offset = (offset + p) % REGION;
@@ -67,9 +136,10 @@ situation! {
     /// One thread stores `p` bytes and waits until they are read.
     fn bulk_store_read(out, data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
+        let shared = fixed(buffer(0));
         let mut offset = 0;
         timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
-            cp_async_bulk(space_global, space_shared, data.add(offset as usize), buffer(0), p);
+            cp_async_bulk(space_global, space_shared, data.add(offset as usize), shared, p);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group_read(n32::<0>);
             offset = (offset + p) % REGION;
@@ -82,9 +152,10 @@ situation! {
     /// One thread adds `p` bytes of `u32` to global memory and waits.
     fn bulk_add(out, data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
+        let shared = fixed(buffer(0));
         let mut offset = 0;
         timed!(out, steps, passes, block_sync(), thread() == 0, offset, {
-            cp_reduce_async_bulk(space_global, space_shared, op_add, data.add(offset as usize).cast::<u32>(), buffer(0).cast::<u32>(), p);
+            cp_reduce_async_bulk(space_global, space_shared, op_add, data.add(offset as usize).cast::<u32>(), shared.cast::<u32>(), p);
             cp_async_bulk_commit_group();
             cp_async_bulk_wait_group(n32::<0>);
             offset = (offset + p) % REGION;
@@ -96,17 +167,18 @@ situation! {
     /// Every CTA of a cluster of `q` gets the same `p` bytes: one of them loads for all.
     fn load_multicast(out, data, _maps, steps, passes, p, q) {
         init_barriers(1, 1);
-        let (bar, mask, rank) = (barrier(0), (1u32 << q) - 1, get_sreg_cluster_ctarank());
+        let (lane, shared) = (thread(), fixed(buffer(0)));
+        let (bar, mask, rank) = (fixed(barrier(0)), opaque((1 << q) - 1), get_sreg_cluster_ctarank());
         let (mut parity, mut offset) = (0, 0);
         timed!(out, steps, passes, cluster_sync(), true, parity, {
-            if thread() == 0 {
+            if opaque(lane) == 0 {
                 arm(bar, p);
-                if rank == 0 {
-                    cp_async_bulk_bar_cta_mask(space_cluster, space_global, buffer(0), data.add(offset as usize), p, bar, mask as u16);
+                if opaque(rank) == 0 {
+                    cp_async_bulk_bar_cta_mask(space_cluster, space_global, shared, data.add(offset as usize), p, bar, mask as u16);
                 }
                 wait(bar, parity);
             }
-            parity ^= 1;
+            parity = opaque(parity ^ 1);
             offset = (offset + p) % REGION;
             cluster_sync();
         });
@@ -117,15 +189,16 @@ situation! {
     /// Every CTA of a cluster of `q` gets the same `p` bytes: each loads for itself.
     fn load_separate(out, data, _maps, steps, passes, p, _q) {
         init_barriers(1, 1);
-        let bar = barrier(0);
+        let (lane, shared) = (thread(), fixed(buffer(0)));
+        let bar = fixed(barrier(0));
         let (mut parity, mut offset) = (0, 0);
         timed!(out, steps, passes, cluster_sync(), true, parity, {
-            if thread() == 0 {
+            if opaque(lane) == 0 {
                 arm(bar, p);
-                cp_async_bulk_bar(space_cluster, space_global, buffer(0), data.add(offset as usize), p, bar);
+                cp_async_bulk_bar(space_cluster, space_global, shared, data.add(offset as usize), p, bar);
                 wait(bar, parity);
             }
-            parity ^= 1;
+            parity = opaque(parity ^ 1);
             offset = (offset + p) % REGION;
             cluster_sync();
         });
@@ -139,14 +212,15 @@ macro_rules! tensor_load {
             /// One thread loads a tile of `p` bytes by tensor map `q`.
             fn $name(out, _data, maps, steps, passes, p, q) {
                 init_barriers(1, 1);
-                let bar = barrier(0);
+                let shared = fixed(buffer(0));
+                let bar = fixed(barrier(0));
                 let map = maps.add(q as usize * 128);
                 let (mut parity, mut tile) = (0, 0);
                 timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
                     arm(bar, p);
-                    cp_async_bulk_tensor_bar(space_cluster, space_global, buffer(0), map, [$($zero,)* tile], bar);
+                    cp_async_bulk_tensor_bar(space_cluster, space_global, shared, map, [$($zero,)* tile], bar);
                     wait(bar, parity);
-                    parity ^= 1;
+                    parity = opaque(parity ^ 1);
                     tile = (tile + 256) % 65536;
                 });
             }

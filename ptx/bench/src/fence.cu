@@ -8,8 +8,8 @@
     (void)shared, (void)global;                                               \
     TIMED(block_sync(), true, 0, {                                            \
       _Pragma("unroll 1")                                                     \
-      for (uint32_t store = 0; store < p; store = opaque(store + 1)) {                          \
-        *to = store + passes;                                                   \
+      for (uint32_t store = opaque(0); store < p; store = opaque(store + 1)) { \
+        *to = store + passes;                                                 \
       }                                                                       \
       fence_;                                                                 \
     });                                                                       \

@@ -4,11 +4,12 @@ mod check;
 mod demo;
 mod test;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use cuda_ptx_host::bench::runner::Results;
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
 use cuda_ptx_host::bundle::Bundle;
 use cuda_ptx_host::{bench, child, generate, link, parity};
@@ -101,6 +102,9 @@ enum Command {
         /// Where the charts go.
         #[arg(long, default_value = "benches/charts")]
         charts: PathBuf,
+        /// Instead says how the medians compare with those of this other run.
+        #[arg(long)]
+        against: Option<PathBuf>,
     },
     /// Runs everything that CI checks.
     Test,
@@ -148,10 +152,24 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Sync { cccl } => parity::sync::run(&cccl),
         Command::BenchKernels { dir } => bench::images::Images::build(Arch::SM_90A, &dir).map(drop),
-        Command::BenchReport { json, charts } => {
-            bench::runner::Results::read(&json)?.report(&json.with_extension("md"), &charts)
-        }
+        Command::BenchReport {
+            json,
+            charts,
+            against,
+        } => bench_report(&json, &charts, against.as_deref()),
         Command::Test => test::run(),
         Command::Gen { check } => generate::run(check),
     }
+}
+
+fn bench_report(json: &Path, charts: &Path, against: Option<&Path>) -> Result<()> {
+    let results = Results::read(json)?;
+    let Some(other) = against else {
+        return results.report(&json.with_extension("md"), charts);
+    };
+    match results.against(&Results::read(other)?) {
+        Some(agreement) => println!("{agreement}"),
+        None => println!("the two have nothing in common"),
+    }
+    Ok(())
 }
