@@ -163,7 +163,7 @@ impl Images {
 }
 
 /// How the functions begin that the crate has beyond `cuda::ptx`: they have no twin in C++.
-const BEYOND: [&str; 3] = ["mapa", "enable_smem_spilling", "ldmatrix_m16n16"];
+const BEYOND: [&str; 4] = ["mapa", "enable_smem_spilling", "ldmatrix_m16n16", "wgmma"];
 
 /// The forms of `cuda::ptx`, by what becomes of them.
 struct Subjects<'a> {
