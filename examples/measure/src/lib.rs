@@ -1,0 +1,7 @@
+//! Times what does the same work against each other, in one run, and records it.
+
+mod contest;
+mod record;
+
+pub use contest::{Competitor, Contest, Outcome, Quartiles, Work, time};
+pub use record::{Record, write};

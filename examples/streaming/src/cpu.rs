@@ -1,0 +1,69 @@
+//! Small arrays on the CPU, which executes the kernels' PTX and checks every barrier and access.
+
+use anyhow::{Context, Result, ensure};
+use cuda_ptx_host::exec::{Grid, Memory, Options, Program};
+
+use crate::Shape;
+use crate::data::{self, Operation};
+
+const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
+const SHAPE: Shape = Shape { stages: 3, tile_bytes: 1024, warps: 2, blocks_per_sm: 2 };
+/// Tiles for every warp to go around its ring, and one that is not full.
+const BYTES: usize = 4 * 4 * 1024 + 528;
+const SCHEDULES: u64 = 8;
+
+/// Executes every operation under several schedules.
+pub fn run() -> Result<()> {
+    let program = Program::parse(PTX)?;
+    for operation in Operation::ALL {
+        for schedule in 0..SCHEDULES {
+            execute(&program, operation, schedule)
+                .with_context(|| format!("{}, schedule {schedule}", operation.name()))?;
+        }
+        println!("{}: {BYTES} bytes, right under {SCHEDULES} schedules", operation.name());
+    }
+    Ok(())
+}
+
+fn execute(program: &Program, operation: Operation, seed: u64) -> Result<()> {
+    let mut words = vec![0; BYTES / 4];
+    data::input(operation.element(), 0, &mut words);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut memory = Memory::new();
+    let input = memory.upload(&bytes);
+    let output = memory.uninitialised(BYTES);
+    let finished = memory.upload(&[0; 4]);
+    let partials = memory.uninitialised(BYTES);
+
+    let mut arguments: Vec<Vec<u8>> = vec![output.address().to_le_bytes().to_vec()];
+    if let Operation::Sum(_) = operation {
+        arguments.extend([partials, finished].map(|buffer| buffer.address().to_le_bytes().to_vec()));
+    }
+    arguments.push(input.address().to_le_bytes().to_vec());
+    arguments.push((BYTES as u64).to_le_bytes().to_vec());
+    arguments.push(SHAPE.tile_bytes.to_le_bytes().to_vec());
+    if let Operation::Scale(element) = operation {
+        arguments.push(element.factor().to_le_bytes().to_vec());
+    }
+    let mut grid = Grid::new([SHAPE.blocks_per_sm, 1, 1], [32 * SHAPE.warps, 1, 1]);
+    grid.shared_bytes = SHAPE.shared_bytes();
+    let options = Options { seed, ..Options::default() };
+    program.run(&SHAPE.kernel(operation), &grid, &arguments, &mut memory, &options)?;
+
+    let found = memory.download(output);
+    if let Operation::Sum(element) = operation {
+        let found = f32::from_le_bytes(found[..4].try_into()?);
+        return check_sum(f64::from(found), data::sum(element, BYTES as u64 / 4));
+    }
+    let mut words: Vec<u32> = found.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let wrong = data::wrong(operation, 0, &mut words);
+    ensure!(wrong == 0, "{wrong} words of {} are wrong", words.len());
+    Ok(())
+}
+
+/// Sums in f32, of numbers of one sign, lose no more than this however they are ordered.
+pub fn check_sum(found: f64, expected: f64) -> Result<()> {
+    let error = (found - expected).abs() / expected;
+    ensure!(error < 1e-5, "expected a sum of {expected}, found {found}: relative error {error:.1e}");
+    Ok(())
+}

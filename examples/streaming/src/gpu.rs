@@ -1,0 +1,251 @@
+//! Large arrays on the GPU.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use cuda_ptx_host::driver::{Arguments, Driver, Launch, Module};
+use cust::device::{Device, DeviceAttribute};
+use cust::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
+use measure::{Competitor, Contest, Outcome, Record, Work};
+
+use crate::Shape;
+use crate::cpu::check_sum;
+use crate::data::{self, Operation, Type};
+
+const RUST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
+const CPP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twins.cubin"));
+
+/// Words that are generated, or checked, at a time.
+const CHUNK: usize = 64 << 20;
+
+unsafe extern "C" {
+    fn cub_sum_f32(scratch: *mut c_void, scratch_bytes: *mut usize, input: *const c_void, sum: *mut f32, count: u64, stream: *mut c_void) -> i32;
+    fn cub_sum_bf16(scratch: *mut c_void, scratch_bytes: *mut usize, input: *const c_void, sum: *mut f32, count: u64, stream: *mut c_void) -> i32;
+}
+
+/// The device memory of all operations.
+struct Arrays<'d> {
+    driver: &'d Driver,
+    input: DeviceBuffer<u32>,
+    output: RefCell<DeviceBuffer<u32>>,
+    sum: DeviceBuffer<f32>,
+    partials: DeviceBuffer<f32>,
+    finished: DeviceBuffer<u32>,
+}
+
+impl<'d> Arrays<'d> {
+    fn new(driver: &'d Driver, bytes: u64) -> Result<Self> {
+        let words = bytes as usize / 4;
+        Ok(Self {
+            driver,
+            input: driver.zeroed(words)?,
+            output: RefCell::new(driver.zeroed(words)?),
+            sum: driver.zeroed(1)?,
+            partials: driver.zeroed(1 << 16)?,
+            finished: driver.zeroed(1)?,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.input.len() as u64 * 4
+    }
+
+    fn fill(&mut self, element: Type) -> Result<()> {
+        let mut words = vec![0; CHUNK.min(self.input.len())];
+        for first in (0..self.input.len()).step_by(CHUNK) {
+            let count = CHUNK.min(self.input.len() - first);
+            data::input(element, first as u64, &mut words[..count]);
+            self.input.index(first..first + count).copy_from(&words[..count])?;
+        }
+        Ok(())
+    }
+
+    /// Queues a kernel.
+    fn launch(&self, module: &Module, operation: Operation, shape: Shape) -> Result<()> {
+        let kernel = module.function(&shape.kernel(operation))?;
+        let output = self.output.borrow();
+        let mut arguments = match operation {
+            Operation::Sum(_) => Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.finished),
+            _ => Arguments::new().pointer(&*output),
+        };
+        arguments = arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes);
+        if let Operation::Scale(element) = operation {
+            arguments = arguments.u32(element.factor());
+        }
+        let blocks = self.driver.sm_count()? * shape.blocks_per_sm;
+        let launch = Launch::new(blocks, 32 * shape.warps).shared(shape.shared_bytes());
+        // SAFETY: the arguments are those of the kernel; all buffers live until the next synchronisation.
+        unsafe { kernel.launch(&launch, &arguments)? };
+        Ok(())
+    }
+
+    /// Queues the driver's copy.
+    fn copy(&self) -> Result<()> {
+        // SAFETY: both buffers live until the next synchronisation.
+        unsafe { self.output.borrow_mut().async_copy_from(&self.input, self.driver.stream())? };
+        Ok(())
+    }
+
+    /// Clears the results.
+    fn clear(&mut self) -> Result<()> {
+        let words = self.input.len();
+        // The old one is freed first.
+        *self.output.borrow_mut() = self.driver.zeroed(0)?;
+        self.output = RefCell::new(self.driver.zeroed(words)?);
+        self.sum = self.driver.zeroed(1)?;
+        Ok(())
+    }
+
+    /// Checks every element of the result.
+    fn check(&self, operation: Operation) -> Result<()> {
+        self.driver.synchronize()?;
+        if let Operation::Sum(element) = operation {
+            let found = self.driver.download(&self.sum)?[0];
+            return check_sum(f64::from(found), data::sum(element, self.bytes() / 4));
+        }
+        let output = self.output.borrow();
+        let mut words = vec![0; CHUNK.min(output.len())];
+        let mut wrong = 0;
+        for first in (0..output.len()).step_by(CHUNK) {
+            let count = CHUNK.min(output.len() - first);
+            output.index(first..first + count).copy_to(&mut words[..count])?;
+            wrong += data::wrong(operation, first as u64, &mut words[..count]);
+        }
+        ensure!(wrong == 0, "{wrong} words of {} are wrong", output.len());
+        Ok(())
+    }
+}
+
+/// CUB's reduction, with the scratch memory that it wants.
+struct Cub {
+    element: Type,
+    scratch: DeviceBuffer<u8>,
+}
+
+impl Cub {
+    fn new(arrays: &Arrays, element: Type) -> Result<Self> {
+        let mut bytes = 0;
+        call_cub(arrays, element, std::ptr::null_mut(), &mut bytes)?;
+        Ok(Self { element, scratch: arrays.driver.zeroed(bytes.max(1))? })
+    }
+
+    fn launch(&self, arrays: &Arrays) -> Result<()> {
+        let scratch = self.scratch.as_device_ptr().as_raw() as *mut c_void;
+        call_cub(arrays, self.element, scratch, &mut self.scratch.len())
+    }
+}
+
+fn call_cub(arrays: &Arrays, element: Type, scratch: *mut c_void, bytes: &mut usize) -> Result<()> {
+    let input = arrays.input.as_device_ptr().as_raw() as *const c_void;
+    let sum = arrays.sum.as_device_ptr().as_raw() as *mut f32;
+    let stream = arrays.driver.stream().as_inner().cast();
+    // SAFETY: as cpp/cub.cu declares them; the arrays live until the next synchronisation.
+    let code = unsafe {
+        match element {
+            Type::F32 => cub_sum_f32(scratch, bytes, input, sum, arrays.bytes() / 4, stream),
+            Type::Bf16 => cub_sum_bf16(scratch, bytes, input, sum, arrays.bytes() / 2, stream),
+        }
+    };
+    ensure!(code == 0, "CUB's DeviceReduce gives CUDA error {code}");
+    Ok(())
+}
+
+/// What an operation moves; the peak is the clock and the width of the memory, as the driver tells
+/// them.
+fn work(operation: Operation, bytes: u64) -> Result<Work> {
+    let device = Device::get_device(0)?;
+    let clock_hz = f64::from(device.get_attribute(DeviceAttribute::MemoryClockRate)?) * 1e3;
+    let bus_bytes = f64::from(device.get_attribute(DeviceAttribute::GlobalMemoryBusWidth)?) / 8.0;
+    let passes = if let Operation::Sum(_) = operation { 1.0 } else { 2.0 };
+    // Two transfers a clock.
+    Ok(Work::Bytes { moved: passes * bytes as f64, peak: 2.0 * clock_hz * bus_bytes })
+}
+
+/// Checks and measures everything.
+pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
+    let driver = Driver::open()?;
+    let (rust, cpp) = (driver.load(RUST)?, driver.load(CPP)?);
+    let mut arrays = Arrays::new(&driver, bytes)?;
+    let mut outcomes = Vec::new();
+    for element in [Type::F32, Type::Bf16] {
+        arrays.fill(element)?;
+        for operation in Operation::ALL.into_iter().filter(|operation| operation.element() == element) {
+            for (module, language) in [(&rust, "Rust"), (&cpp, "C++")] {
+                arrays.clear()?;
+                arrays.launch(module, operation, Shape::of(operation))?;
+                arrays.check(operation).with_context(|| format!("{} in {language}", operation.name()))?;
+            }
+            let outcome = measure(&driver, &arrays, operation, [&rust, &cpp], rounds)?;
+            println!("{}", outcome.summary());
+            outcomes.push(outcome);
+        }
+    }
+    if let Some(path) = json {
+        measure::write(path, "streaming", &Record::new(&driver, outcomes)?)?;
+    }
+    Ok(())
+}
+
+fn measure(driver: &Driver, arrays: &Arrays, operation: Operation, [rust, cpp]: [&Module; 2], rounds: usize) -> Result<Outcome> {
+    let shape = Shape::of(operation);
+    let cub = match operation {
+        Operation::Sum(element) => Some(Cub::new(arrays, element)?),
+        _ => None,
+    };
+    let mut competitors = vec![
+        Competitor::new("Rust", || arrays.launch(rust, operation, shape)),
+        Competitor::new("C++ twin", || arrays.launch(cpp, operation, shape)),
+    ];
+    if operation == Operation::Copy {
+        competitors.push(Competitor::new("cuMemcpyDtoDAsync", || arrays.copy()));
+    }
+    if let Some(cub) = &cub {
+        competitors.push(Competitor::new("cub::DeviceReduce", || cub.launch(arrays)));
+    }
+    let name = format!("{}, {} bytes", operation.name(), arrays.bytes());
+    let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, rounds };
+    contest.run(driver, competitors)
+}
+
+/// Times every shape that fits, and prints the fastest ones.
+pub fn tune(bytes: u64) -> Result<()> {
+    const BLOCK_LIMIT: u32 = 227 << 10;
+    let driver = Driver::open()?;
+    let rust = driver.load(RUST)?;
+    let mut arrays = Arrays::new(&driver, bytes)?;
+    for operation in Operation::ALL {
+        if operation != Operation::Copy || operation.element() == Type::F32 {
+            arrays.fill(operation.element())?;
+        }
+        let mut found = Vec::new();
+        for shape in shapes().filter(|shape| shape.blocks_per_sm * (shape.shared_bytes() + 1024) <= BLOCK_LIMIT + 1024) {
+            let mut times: Vec<f64> = (0..4).map(|_| measure::time(&driver, &mut || arrays.launch(&rust, operation, shape))).collect::<Result<_>>()?;
+            times.sort_by(f64::total_cmp);
+            found.push((times[1], shape));
+        }
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let work = work(operation, bytes)?;
+        println!("{}: {} shapes", operation.name(), found.len());
+        for (ms, shape) in &found[..found.len().min(25)] {
+            println!("  {ms:.4} ms, {}: {shape:?}", work.rate(*ms));
+        }
+        if operation == Operation::Copy {
+            let ms = measure::time(&driver, &mut || arrays.copy())?;
+            println!("  cuMemcpyDtoDAsync: {ms:.4} ms, {}", work.rate(ms));
+        }
+    }
+    Ok(())
+}
+
+fn shapes() -> impl Iterator<Item = Shape> {
+    let all = |values: &'static [u32]| values.iter().copied();
+    all(&[3, 4, 6, 8]).flat_map(move |stages| {
+        all(&[1, 2, 4, 8, 16, 32]).flat_map(move |kib| {
+            all(&[1, 2, 4, 8, 16]).flat_map(move |warps| {
+                all(&[1, 2, 3, 4]).map(move |blocks_per_sm| Shape { stages, tile_bytes: kib << 10, warps, blocks_per_sm })
+            })
+        })
+    })
+}
