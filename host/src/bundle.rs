@@ -18,6 +18,8 @@ use crate::{barriers, corpus, ported, wgmma};
 const PROGRAM: &str = "run";
 /// The name of the tests of the driver module that the bundle carries.
 const GPU_TESTS: &str = "gpu-tests";
+/// The programs of `examples/` that the bundle carries.
+const EXAMPLES: [&str; 1] = ["streaming"];
 const MANIFEST: &str = "bundle.json";
 
 /// A bundle: its images, and what was compared when it was built.
@@ -74,8 +76,14 @@ impl Bundle {
         differential::Images::build(plan, folder)?;
         bench::images::Images::build(arch, folder)?;
         corpus::build(arch, folder)?;
-        bundle.copy_executable(&["build", "--bin", "cuda-ptx-run"], "cuda-ptx-run", PROGRAM)?;
-        bundle.copy_executable(&["test", "--no-run", "--test", "gpu"], "gpu", GPU_TESTS)?;
+        let (harness, examples) = ("host/Cargo.toml", "examples/Cargo.toml");
+        let run = ["build", "--bin", "cuda-ptx-run"];
+        bundle.copy_executable(harness, &run, "cuda-ptx-run", PROGRAM)?;
+        let tests = ["test", "--no-run", "--test", "gpu"];
+        bundle.copy_executable(harness, &tests, "gpu", GPU_TESTS)?;
+        for example in EXAMPLES {
+            bundle.copy_executable(examples, &["build", "--bin", example], example, example)?;
+        }
         fs::write(
             folder.join(MANIFEST),
             serde_json::to_string_pretty(&bundle.manifest)? + "\n",
@@ -165,17 +173,25 @@ impl Bundle {
         (self.manifest.toolchain, self.manifest.comparisons)
     }
 
-    /// Builds an executable of the harness, optimised and without symbols, and copies it here.
-    fn copy_executable(&self, arguments: &[&str], target: &str, name: &str) -> Result<()> {
+    /// Builds an executable of this manifest, optimised and without symbols, and copies it here.
+    fn copy_executable(
+        &self,
+        manifest: &str,
+        arguments: &[&str],
+        target: &str,
+        name: &str,
+    ) -> Result<()> {
         let mut command = Command::new(&toolchain::device()?.cargo);
         command
             .args(arguments)
             .args([
                 "--release",
-                "--package",
-                "cuda-ptx-host",
+                "--manifest-path",
+                manifest,
                 "--message-format=json-render-diagnostics",
             ])
+            .arg("--target-dir")
+            .arg(toolchain::target_dir())
             .args(["--config", "profile.release.strip=true"])
             .current_dir(toolchain::workspace_root())
             .stderr(std::process::Stdio::inherit());
