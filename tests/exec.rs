@@ -60,7 +60,7 @@ fn an_unknown_instruction_is_named_with_its_line_before_anything_runs() {
         let line = 1 + text[..text.find(instruction).unwrap()]
             .matches('\n')
             .count();
-        let error = Program::parse(&text).unwrap_err();
+        let error = Program::parse(&text).unwrap().executes("k").unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(named), "{error}");
         assert!(error.contains(&format!("line {line}:")), "{error}");

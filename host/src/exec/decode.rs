@@ -1,8 +1,8 @@
-//! Statements → [`Op`]s. What is not executed is an error here, before anything runs.
+//! Statements → [`Op`]s. What is not executed is found here, before anything runs.
 
 use std::collections::HashMap;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::op::*;
 use super::parse::{Function as Source, Operand, Statement};
@@ -170,23 +170,24 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    /// Decodes the body.
-    pub fn function(self, shared_end: u32, all: &[Source]) -> Result<Function> {
+    /// Decodes the body. An instruction that is not executed makes the function one that cannot be run.
+    pub fn function(self, shared_end: u32, all: &[Source]) -> Function {
         let mut insts = Vec::with_capacity(self.source.body.len() + 1);
+        let mut refused = None;
         for statement in &self.source.body {
-            let op = self.statement(statement, all).with_context(|| {
-                format!(
-                    "line {}: `{}` is not executed",
-                    statement.line, statement.opcode
-                )
-            });
-            // One line, also where only the outermost message is shown.
-            let op = op.map_err(|error| anyhow!("{error:#}"))?;
-            insts.push(Inst {
-                guard: statement.guard,
-                op,
-                line: statement.line as u32,
-            });
+            match self.statement(statement, all) {
+                Ok(op) => insts.push(Inst {
+                    guard: statement.guard,
+                    op,
+                    line: statement.line as u32,
+                }),
+                Err(error) => {
+                    let (line, opcode) = (statement.line, statement.opcode);
+                    refused = Some(format!("line {line}: `{opcode}` is not executed: {error:#}"));
+                    insts.clear();
+                    break;
+                }
+            }
         }
         let line = insts.last().map_or(self.source.line as u32, |it| it.line);
         insts.push(Inst {
@@ -196,7 +197,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         });
         let dims = |name: &str| self.source.directives.get(name);
         let product = |values: &Vec<u32>| values.iter().fold(1u32, |a, b| a.saturating_mul(*b));
-        Ok(Function {
+        Function {
             name: self.source.name.to_owned(),
             entry: self.source.entry,
             registers: self.source.registers.len() as u32,
@@ -210,7 +211,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             cluster: dims(".reqnctapercluster")
                 .map(|dims| [0, 1, 2].map(|axis| dims.get(axis).copied().unwrap_or(1))),
             insts,
-        })
+            refused,
+        }
     }
 
     fn symbol(&self, name: &str) -> Option<Symbol> {

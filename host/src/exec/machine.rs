@@ -81,7 +81,7 @@ impl Program {
     /// Runs a kernel to its end. `arguments` has the bytes of each parameter.
     ///
     /// # Errors
-    /// A [`Violation`], or a launch that the kernel does not take.
+    /// A [`Violation`], an instruction that is not executed, or a launch that the kernel does not take.
     pub fn run(
         &self,
         kernel: &str,
@@ -90,6 +90,7 @@ impl Program {
         memory: &mut Memory,
         options: &Options,
     ) -> Result<Stats> {
+        self.executes(kernel)?;
         let number = self.kernel(kernel)?;
         let function = &self.functions[number as usize];
         let expected: Vec<u32> = function.params.iter().map(|param| param.1).collect();

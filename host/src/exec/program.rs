@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::{Result, bail};
 
 use super::decode::Decoder;
-use super::op::{Inst, Space};
+use super::op::{Inst, Op, Space};
 use super::parse::{self, Init, Location, Variable};
 
 /// Where shared memory starts: the addresses below are the system's, as on the GPU.
@@ -18,9 +18,13 @@ const VARIABLES: u64 = 0x2_0000_0000;
 /// ```
 /// use cuda_ptx_host::exec::Program;
 ///
-/// let text = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { frobnicate.u32; }";
-/// let error = Program::parse(text).unwrap_err();
-/// assert!(error.to_string().contains("line 4"));
+/// let text = ".version 8.0\n.target sm_90a\n.address_size 64
+///     .visible .entry odd() { frobnicate.u32; }
+///     .visible .entry plain() { ret; }";
+/// let program = Program::parse(text)?;
+/// assert!(program.executes("plain").is_ok());
+/// assert!(program.executes("odd").unwrap_err().to_string().contains("line 4"));
+/// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Program {
@@ -38,6 +42,8 @@ pub(super) struct Function {
     pub name: String,
     pub entry: bool,
     pub insts: Vec<Inst>,
+    /// Why it cannot be run: its first instruction that is not executed.
+    pub refused: Option<String>,
     pub registers: u32,
     pub predicates: u32,
     /// Offset and size of each parameter: in the parameter block of a kernel, in the frame of a
@@ -82,10 +88,10 @@ pub(super) fn align_up(value: u32, align: u32) -> u32 {
 }
 
 impl Program {
-    /// Parses and decodes a module.
+    /// Parses and decodes a module. Of its kernels, [`Program::executes`] tells which can be run.
     ///
     /// # Errors
-    /// Text that is not PTX, or an instruction that is not executed; the message has its line.
+    /// Text that is not PTX; the message has its line.
     pub fn parse(text: &str) -> Result<Self> {
         let text = parse::parse(text)?;
         let mut symbols = HashMap::new();
@@ -142,7 +148,7 @@ impl Program {
         for (function, &shared_end) in text.functions.iter().zip(&kernel_ends) {
             if function.has_body {
                 let decoder = Decoder::new(&symbols, function, shared);
-                functions.push(decoder.function(shared_end, &text.functions)?);
+                functions.push(decoder.function(shared_end, &text.functions));
             }
         }
         Ok(Self {
@@ -158,6 +164,30 @@ impl Program {
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         let kernels = self.functions.iter().filter(|it| it.entry);
         kernels.map(|it| it.name.as_str())
+    }
+
+    /// Fails unless every instruction that the kernel reaches is executed.
+    ///
+    /// # Errors
+    /// There is no such kernel, or the first instruction that is not executed, with its line.
+    pub fn executes(&self, kernel: &str) -> Result<()> {
+        let mut reached = vec![self.kernel(kernel)?];
+        let mut next = 0;
+        while let Some(&number) = reached.get(next) {
+            let function = &self.functions[number as usize];
+            if let Some(reason) = &function.refused {
+                bail!("`{kernel}` cannot be run: {reason}");
+            }
+            for inst in &function.insts {
+                if let Op::Call { function, .. } = inst.op
+                    && !reached.contains(&function)
+                {
+                    reached.push(function);
+                }
+            }
+            next += 1;
+        }
+        Ok(())
     }
 
     /// The source lines of a line of the text, the innermost inlined call first.
