@@ -7,6 +7,8 @@ use cust::memory::{DeviceCopy, DevicePointer};
 use super::api::call;
 use super::error::code;
 use super::{Driver, DriverError};
+use crate::exec::Tensor;
+pub use crate::exec::{DataType, Interleave, OutOfBounds, Swizzle};
 
 /// An encoded tensor map (`CUtensorMap`): 128 bytes that only the driver and the GPU read.
 ///
@@ -14,91 +16,6 @@ use super::{Driver, DriverError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
 pub struct TensorMap(pub [u64; 16]);
-
-/// The type of an element.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum DataType {
-    U8 = 0,
-    U16 = 1,
-    U32 = 2,
-    I32 = 3,
-    U64 = 4,
-    I64 = 5,
-    F16 = 6,
-    F32 = 7,
-    F64 = 8,
-    Bf16 = 9,
-    /// f32 whose subnormals become zero.
-    F32Ftz = 10,
-    Tf32 = 11,
-    /// tf32 whose subnormals become zero.
-    Tf32Ftz = 12,
-}
-
-impl DataType {
-    /// The size of an element, in bytes.
-    pub fn bytes(self) -> u64 {
-        use DataType::*;
-        match self {
-            U8 => 1,
-            U16 | F16 | Bf16 => 2,
-            U32 | I32 | F32 | F32Ftz | Tf32 | Tf32Ftz => 4,
-            U64 | I64 | F64 => 8,
-        }
-    }
-
-    /// Whether it is a floating-point type, which loads may fill with NaN.
-    pub fn is_float(self) -> bool {
-        self as u32 >= DataType::F16 as u32
-    }
-}
-
-/// How channels are interleaved in global memory.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Interleave {
-    #[default]
-    None = 0,
-    Bytes16 = 1,
-    Bytes32 = 2,
-}
-
-/// How chunks, of 16 bytes unless said otherwise, are permuted in shared memory; the number is the span of the pattern
-/// in bytes.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Swizzle {
-    #[default]
-    None = 0,
-    Bytes32 = 1,
-    Bytes64 = 2,
-    Bytes128 = 3,
-    /// Chunks of 32 bytes; needs a GPU newer than sm_90.
-    Bytes128Atom32 = 4,
-    /// The same with the halves of every second 16 bytes exchanged.
-    Bytes128Atom32Flip8 = 5,
-    /// Chunks of 64 bytes; needs a GPU newer than sm_90.
-    Bytes128Atom64 = 6,
-}
-
-impl Swizzle {
-    /// The widest row of a box in shared memory, in bytes.
-    fn span(self) -> Option<u64> {
-        match self {
-            Swizzle::None => None,
-            Swizzle::Bytes32 => Some(32),
-            Swizzle::Bytes64 => Some(64),
-            Swizzle::Bytes128
-            | Swizzle::Bytes128Atom32
-            | Swizzle::Bytes128Atom32Flip8
-            | Swizzle::Bytes128Atom64 => Some(128),
-        }
-    }
-}
 
 /// The size to which the L2 cache widens a read.
 #[allow(missing_docs)]
@@ -110,17 +27,6 @@ pub enum L2Promotion {
     Bytes64 = 1,
     Bytes128 = 2,
     Bytes256 = 3,
-}
-
-/// What a load gives for elements outside the tensor.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum OutOfBounds {
-    #[default]
-    Zero = 0,
-    /// A special NaN that multiplies to zero in matrix instructions; floating-point types only.
-    Nan = 1,
 }
 
 /// Describes a tensor and the part that one copy moves. Dimensions are innermost first.
@@ -303,6 +209,37 @@ impl TensorMapBuilder {
                 )
             ),
         }?;
+        Ok(map)
+    }
+
+    /// The map for a kernel that the CPU executes ([`crate::exec`]); a rule that is broken is named.
+    ///
+    /// # Errors
+    ///
+    /// A broken rule, or copies in columns, which are not executed.
+    pub fn encode_for_cpu(&self) -> Result<TensorMap, String> {
+        self.check()?;
+        let Part::Tiled { box_dims } = &self.part else {
+            return Err("im2col: copies in columns are not executed on the CPU".to_owned());
+        };
+        let tensor = Tensor {
+            data_type: self.data_type,
+            address: self.address,
+            dims: self.dims.clone(),
+            strides: self.strides.clone(),
+            tile: box_dims.clone(),
+            steps: self.element_strides.clone(),
+            interleave: self.interleave,
+            swizzle: self.swizzle,
+            out_of_bounds: self.out_of_bounds,
+        };
+        let mut map = TensorMap([0; 16]);
+        for (word, bytes) in map.0.iter_mut().zip(tensor.encode().chunks_exact(8)) {
+            *word = bytes
+                .iter()
+                .rev()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
         Ok(map)
     }
 

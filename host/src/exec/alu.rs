@@ -4,7 +4,9 @@
 //! are computed, too, and thrown away by the caller. So no input may panic.
 
 use super::float::{self, Arithmetic};
-use super::op::{AtomOp, Binary, Cmp, FloatMode, Round, Ternary, Ty, Unary, mask, sign_extend};
+use super::op::{
+    AtomOp, Binary, Cmp, FloatMode, Permute, Round, Ternary, Ty, Unary, mask, sign_extend,
+};
 
 /// One value for each lane.
 pub type Lanes = [u64; 32];
@@ -58,6 +60,7 @@ pub fn binary(f: Binary, ty: Ty, mode: FloatMode, a: &Lanes, b: &Lanes, out: &mu
         Binary::And => map2(a, b, out, |x, y| x & y),
         Binary::Or => map2(a, b, out, |x, y| x | y),
         Binary::Xor => map2(a, b, out, |x, y| x ^ y),
+        Binary::Bmsk { clamp } => map2(a, b, out, |x, y| bit_mask(x & m, y & m, clamp)),
         // A shift by the width or more leaves nothing, or copies of the sign.
         Binary::Shl => map2(a, b, out, |x, y| shift_left(x, y, bits) & m),
         Binary::Shr if signed => map2(a, b, out, |x, y| {
@@ -77,6 +80,15 @@ pub fn binary(f: Binary, ty: Ty, mode: FloatMode, a: &Lanes, b: &Lanes, out: &mu
 fn shift_left(x: u64, y: u64, bits: u32) -> u64 {
     let y = y & mask(32);
     if y >= u64::from(bits) { 0 } else { x << y }
+}
+
+fn bit_mask(position: u64, width: u64, clamp: bool) -> u64 {
+    let wide = clamp && width >= 32;
+    if clamp && position >= 32 {
+        return 0;
+    }
+    let (position, width) = (position & 31, if wide { 32 } else { width & 31 });
+    (mask(width as u32) << position) & mask(32)
 }
 
 fn saturate(x: i64) -> u64 {
@@ -214,7 +226,8 @@ pub fn ternary(f: Ternary, ty: Ty, mode: FloatMode, [a, b, c]: [&Lanes; 3], out:
             distance.wrapping_add(z) & m
         }),
         Ternary::Bfe => map3(a, b, c, out, |x, y, z| bfe(ty, x, y, z)),
-        Ternary::Prmt => map3(a, b, c, out, prmt),
+        Ternary::Prmt(Permute::Selector) => map3(a, b, c, out, prmt),
+        Ternary::Prmt(mode) => map3(a, b, c, out, |x, y, z| permute(mode, x, y, z)),
         Ternary::ShfL { clamp } => map3(a, b, c, out, |x, y, z| {
             let shift = if clamp { (z & m).min(32) } else { z & 31 };
             ((y << 32 | x & m) << shift >> 32) & m
@@ -271,6 +284,21 @@ fn prmt(a: u64, b: u64, selector: u64) -> u64 {
         u64::from(byte) << (8 * at)
     };
     byte(0) | byte(1) | byte(2) | byte(3)
+}
+
+/// The modes of `prmt` in which the selector is a number from 0 to 3.
+fn permute(mode: Permute, a: u64, b: u64, selector: u64) -> u64 {
+    let bytes = (a & mask(32) | b << 32).to_le_bytes();
+    let n = (selector & 3) as usize;
+    let from = |at: usize| match mode {
+        Permute::Selector | Permute::F4e => n + at,
+        Permute::B4e => (n + 8 - at) % 8,
+        Permute::Rc8 => n,
+        Permute::Ecl => n.max(at),
+        Permute::Ecr => n.min(at),
+        Permute::Rc16 => 2 * (n & 1) + (at & 1),
+    };
+    (0..4).fold(0, |word, at| word | u64::from(bytes[from(at)]) << (8 * at))
 }
 
 fn lop3(table: u8, a: u64, b: u64, c: u64) -> u64 {
@@ -448,6 +476,16 @@ pub fn atomic(f: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
             binary(Binary::Add, ty, mode, &[old; 32], &[b; 32], &mut out);
             out[0]
         }
+        AtomOp::Min | AtomOp::Max if ty.float() => {
+            let mut out = [0; 32];
+            let f = if f == AtomOp::Min {
+                Binary::Min
+            } else {
+                Binary::Max
+            };
+            binary(f, ty, FloatMode::default(), &[old; 32], &[b; 32], &mut out);
+            out[0]
+        }
         AtomOp::Add => old.wrapping_add(b) & m,
         AtomOp::Inc if old >= b => 0,
         AtomOp::Inc => old + 1,
@@ -506,6 +544,17 @@ mod tests {
         assert_eq!(bfe(Ty::S32, 0x0000_8000, 8, 8), 0xffff_ff80);
         assert_eq!(bfi(Ty::B32, 0xff, 0, 4, 8), 0xff0);
         assert_eq!(bfi(Ty::B32, 0xff, 7, 32, 8), 7);
+    }
+
+    #[test]
+    fn bit_masks_stay_within_the_word() {
+        assert_eq!(bit_mask(4, 8, true), 0xff0);
+        assert_eq!(bit_mask(28, 8, true), 0xf000_0000);
+        assert_eq!((bit_mask(32, 1, true), bit_mask(32, 1, false)), (0, 1));
+        assert_eq!(
+            (bit_mask(0, 32, true), bit_mask(0, 32, false)),
+            (mask(32), 0)
+        );
     }
 
     #[test]

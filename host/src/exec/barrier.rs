@@ -47,6 +47,20 @@ impl<'a> Machine<'a> {
                 let pending = tokens.map(|it| it >> ADDRESS_BITS & mask(PENDING_BITS));
                 self.put(warp, current, *dst, active, &pending);
             }
+            Op::MbarLayout {
+                space,
+                addr,
+                p,
+                layout,
+            } => {
+                let addresses = self.addresses(warp, current, addr);
+                for lane in lanes(active) {
+                    let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
+                    self.usable(warp, lane, rank, offset).at(lane)?;
+                }
+                let held = if *layout == 0 { active } else { 0 };
+                self.put_predicate(warp, current, *p, active, held);
+            }
             Op::MbarWait { .. } => return self.wait_phase(inst, warp, current, active),
             Op::MbarInit { space, addr, count } => {
                 let counts = self.operand(warp, current, *count);
@@ -100,7 +114,8 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    fn addresses(&self, warp: &Warp, current: usize, addr: &Addr) -> Lanes {
+    /// An address operand in each lane.
+    pub fn addresses(&self, warp: &Warp, current: usize, addr: &Addr) -> Lanes {
         let bases = self.operand(warp, current, addr.base);
         bases.map(|base| base.wrapping_add_signed(addr.offset))
     }
@@ -227,6 +242,8 @@ impl<'a> Machine<'a> {
                 fenced: false,
                 published: false,
                 dropped: Vec::new(),
+                arrived: Vec::new(),
+                shared_turns: false,
                 seen: Vec::new(),
             },
         );
@@ -262,8 +279,11 @@ impl<'a> Machine<'a> {
             let thread = &mut warp.threads[lane as usize];
             let barrier = self.barrier(rank, offset)?;
             tokens[lane as usize] = token(barrier.phase, barrier.pending, offset);
+            barrier.note_participant(number, count);
             let dropped = barrier.dropped.iter().find(|it| it.0 == number);
-            if let Some((_, line)) = dropped {
+            if let Some((_, line)) = dropped
+                && !barrier.shared_turns
+            {
                 return Err(Fault::new(
                     Check::Drop,
                     format!(
@@ -286,6 +306,8 @@ impl<'a> Machine<'a> {
             add_transactions(barrier, tx).at(lane)?;
             if *release {
                 barrier.arrivals.release(number, thread);
+            } else {
+                barrier.arrivals.release_relaxed(number, thread);
             }
             barrier.pending -= count;
             if *drop {
@@ -318,6 +340,7 @@ impl<'a> Machine<'a> {
             space,
             addr,
             p,
+            report,
             wait,
             suspends,
             acquire,
@@ -352,9 +375,12 @@ impl<'a> Machine<'a> {
                         seen[number] = phase;
                     }
                     let done = barrier.done.clone();
+                    let joins = &mut self.clusters[self.at.0].joins;
+                    let thread = &mut warp.threads[lane as usize];
                     if *acquire {
-                        let joins = &mut self.clusters[self.at.0].joins;
-                        joins.acquire(&mut warp.threads[lane as usize], &done);
+                        joins.acquire(thread, &done);
+                    } else {
+                        joins.see(thread, &done);
                     }
                 }
                 Found::Incomplete => {
@@ -387,6 +413,9 @@ impl<'a> Machine<'a> {
             }
         }
         self.put_predicate(warp, current, *p, active, held);
+        if let Some(report) = report {
+            self.put_predicate(warp, current, *report, active, 0);
+        }
         Ok(Flow::Next)
     }
 }

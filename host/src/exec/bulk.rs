@@ -1,5 +1,8 @@
 //! Asynchronous copies: issued by a thread, moved later and in pieces.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use super::alu;
 use super::barrier::add_transactions;
 use super::check::{AtLane, Check, Fault, Step};
@@ -9,14 +12,16 @@ use super::memory::Access;
 use super::op::*;
 use super::state::*;
 use super::step::{Flow, Knowledge};
+use super::tensor::{CHUNK, Chunk, DataType, Layout, MAP_BYTES};
 
 /// The most pieces of a copy.
 const PIECES: usize = 4;
 
 /// A copy that is about to be issued.
 struct Request {
-    source: Source,
-    target: Place,
+    route: Route,
+    /// The bytes of it that are moved; its barrier counts `size`.
+    moved: Range<u32>,
     size: u32,
     mbarrier: Option<(u32, u32)>,
     reduce: Option<(AtomOp, Ty)>,
@@ -26,6 +31,32 @@ struct Request {
     /// The least that is moved at once.
     grain: u32,
     line: u32,
+}
+
+impl Request {
+    /// A copy of the copy engine.
+    fn bulk(route: Route, size: u32, mbarrier: Option<(u32, u32)>, line: u32) -> Self {
+        Self {
+            route,
+            moved: 0..size,
+            size,
+            mbarrier,
+            reduce: None,
+            byte_mask: u16::MAX,
+            own_proxy: true,
+            grain: 16,
+            line,
+        }
+    }
+
+    /// A copy that a thread makes in its own proxy, whole.
+    fn small(source: Source, target: Place, size: u32, line: u32) -> Self {
+        Self {
+            own_proxy: false,
+            grain: size,
+            ..Self::bulk(Route::Bytes { source, target }, size, None, line)
+        }
+    }
 }
 
 impl<'a> Machine<'a> {
@@ -41,6 +72,11 @@ impl<'a> Machine<'a> {
             Op::BulkCopy { .. } => {
                 for lane in lanes(active) {
                     self.bulk_copy(inst, warp, current, lane).at(lane)?;
+                }
+            }
+            Op::TensorCopy { .. } => {
+                for lane in lanes(active) {
+                    self.tensor_copy(inst, warp, current, lane).at(lane)?;
                 }
             }
             Op::CpAsync { .. } => {
@@ -110,6 +146,7 @@ impl<'a> Machine<'a> {
             completion,
             multicast,
             byte_mask,
+            ignored,
             reduce,
         } = &inst.op
         else {
@@ -126,62 +163,169 @@ impl<'a> Machine<'a> {
                 format!("expected a size that is a multiple of 16 bytes, found {size}"),
             ));
         }
-        let source = self.resolve(*src_space, address(self, src), size, 16)?;
+        let [left, right] = ignored.map_or([0; 2], |it| it.map(|it| value(self, it) as u32));
+        if left.max(right) > 15 || left + right > size {
+            return Err(Fault::new(
+                Check::Size,
+                format!(
+                    "expected at most 15 bytes to be ignored at each end, found {left} and {right}"
+                ),
+            ));
+        }
+        let from = address(self, src);
+        self.resolve(*src_space, from, 0, 16)?;
+        let first = from.wrapping_add(left.into());
+        let source = self.resolve(*src_space, first, size - left - right, 1)?;
         let target = self.resolve(*dst_space, address(self, dst), size, 16)?;
         self.writable(target)?;
         let byte_mask = byte_mask.map_or(u16::MAX, |it| value(self, it) as u16);
         let mbarrier = match completion {
             Completion::Group => None,
-            Completion::Mbarrier(addr) => {
-                match self.resolve(Space::Shared, address(self, addr), 8, 8)? {
-                    Place::Shared { rank, offset } => Some((rank, offset)),
-                    _ => None,
-                }
-            }
+            Completion::Mbarrier(addr) => Some(self.mbarrier_of_copy(address(self, addr))?),
         };
         let ranks = multicast.map(|it| value(self, it) as u32);
-        let request = |target, mbarrier| Request {
-            source: Source::Memory(source),
-            target,
-            size,
-            mbarrier,
+        let request = |target: Place, mbarrier| Request {
+            moved: left..size - right,
             reduce: *reduce,
             byte_mask,
-            own_proxy: true,
-            grain: 16,
-            line: inst.line,
+            ..Request::bulk(
+                Route::Bytes {
+                    source: Source::Memory(source.minus(left)),
+                    target,
+                },
+                size,
+                mbarrier,
+                inst.line,
+            )
         };
         match (ranks, target, mbarrier) {
             (Some(ranks), Place::Shared { offset, .. }, Some((_, bar))) => {
-                for rank in lanes(ranks) {
-                    if rank >= self.cluster_size() {
-                        return Err(Fault::new(
-                            Check::OutOfBounds,
-                            format!(
-                                "expected a mask of CTAs below {}, found {ranks:#x}",
-                                self.cluster_size()
-                            ),
-                        ));
-                    }
+                for rank in lanes(self.multicast_ranks(ranks)?) {
                     let target = Place::Shared { rank, offset };
                     self.issue(warp, lane, request(target, Some((rank, bar))))?;
                 }
             }
             (_, Place::Shared { rank, .. }, Some((other, _))) if rank != other => {
-                return Err(Fault::new(
-                    Check::BarrierState,
-                    format!(
-                        "expected the mbarrier in the shared memory of the destination, which is \
-                         that of rank {rank}, found it in that of rank {other}"
-                    ),
-                ));
+                return Err(foreign_mbarrier(rank, other));
             }
-            _ => {
-                let issued = self.issue(warp, lane, request(target, mbarrier))?;
-                if mbarrier.is_none() {
-                    warp.bulk_groups.entry(lane).or_default().open.push(issued);
-                }
+            _ => self.issue_for(warp, lane, request(target, mbarrier))?,
+        }
+        Ok(())
+    }
+
+    fn tensor_copy(
+        &mut self,
+        inst: &'a Inst,
+        warp: &mut Warp,
+        current: usize,
+        lane: u32,
+    ) -> Step<()> {
+        let Op::TensorCopy {
+            load,
+            map,
+            corner,
+            shared,
+            completion,
+            multicast,
+            reduce,
+        } = &inst.op
+        else {
+            return Ok(());
+        };
+        let value = |machine: &Self, src: Src| machine.operand(warp, current, src)[lane as usize];
+        let address = |machine: &Self, addr: &Addr| {
+            value(machine, addr.base).wrapping_add_signed(addr.offset)
+        };
+        let layout = self.tensor(
+            warp,
+            lane,
+            address(self, map),
+            corner.len() as u32,
+            inst.line,
+        )?;
+        let reduce = match reduce {
+            Some(f) => Some((*f, type_of_reduction(*f, layout.tensor.data_type)?)),
+            None => None,
+        };
+        let size = layout.tile_bytes();
+        let corner = corner.iter().map(|it| value(self, *it) as i32).collect();
+        let place = self.resolve(Space::Shared, address(self, shared), size, 128)?;
+        let Place::Shared { rank, offset } = place else {
+            return Ok(());
+        };
+        let tile = Rc::new(Tile {
+            layout,
+            corner,
+            shared: offset,
+        });
+        let request = |rank, mbarrier| {
+            let (tile, load) = (Rc::clone(&tile), *load);
+            Request {
+                reduce,
+                ..Request::bulk(Route::Tile { tile, rank, load }, size, mbarrier, inst.line)
             }
+        };
+        let Completion::Mbarrier(addr) = completion else {
+            return self.issue_for(warp, lane, request(rank, None));
+        };
+        let (other, bar) = self.mbarrier_of_copy(address(self, addr))?;
+        if let Some(ranks) = multicast {
+            let ranks = value(self, *ranks) as u32;
+            for rank in lanes(self.multicast_ranks(ranks)?) {
+                self.issue(warp, lane, request(rank, Some((rank, bar))))?;
+            }
+            return Ok(());
+        }
+        if rank != other {
+            return Err(foreign_mbarrier(rank, other));
+        }
+        self.issue_for(warp, lane, request(rank, Some((rank, bar))))
+    }
+
+    /// The tensor of the map at a generic address, and how its tiles lie.
+    fn tensor(
+        &mut self,
+        warp: &Warp,
+        lane: u32,
+        address: u64,
+        rank: u32,
+        line: u32,
+    ) -> Step<Layout> {
+        let place = self.resolve(Space::Generic, address, MAP_BYTES, 64)?;
+        self.note(warp, lane, place, MAP_BYTES, line, (false, false, false))?;
+        let map = self.bytes(place, MAP_BYTES);
+        Layout::decode(map, rank)
+            .map_err(|expected| Fault::new(Check::TensorMap, format!("expected {expected}")))
+    }
+
+    fn mbarrier_of_copy(&self, address: u64) -> Step<(u32, u32)> {
+        match self.resolve(Space::Shared, address, 8, 8)? {
+            Place::Shared { rank, offset } => Ok((rank, offset)),
+            _ => Err(Fault::new(
+                Check::BarrierState,
+                "expected an mbarrier in shared memory, found an address elsewhere",
+            )),
+        }
+    }
+
+    /// The mask of a multicast, if the cluster has all its CTAs.
+    fn multicast_ranks(&self, ranks: u32) -> Step<u32> {
+        let size = self.cluster_size();
+        if u64::from(ranks) >> size != 0 {
+            return Err(Fault::new(
+                Check::OutOfBounds,
+                format!("expected a mask of CTAs below {size}, found {ranks:#x}"),
+            ));
+        }
+        Ok(ranks)
+    }
+
+    /// Issues a copy that its thread waits for by group unless it has a barrier.
+    fn issue_for(&mut self, warp: &mut Warp, lane: u32, request: Request) -> Step<()> {
+        let in_group = request.mbarrier.is_none();
+        let issued = self.issue(warp, lane, request)?;
+        if in_group {
+            warp.bulk_groups.entry(lane).or_default().open.push(issued);
         }
         Ok(())
     }
@@ -192,6 +336,7 @@ impl<'a> Machine<'a> {
             src,
             size,
             src_size,
+            ignore,
         } = &inst.op
         else {
             return Ok(());
@@ -200,7 +345,12 @@ impl<'a> Machine<'a> {
         let address = |machine: &Self, addr: &Addr| {
             value(machine, addr.base).wrapping_add_signed(addr.offset)
         };
-        let copied = src_size.map_or(*size, |it| value(self, it) as u32);
+        let ignored = ignore.is_some_and(|p| self.predicate(warp, current, p) >> lane & 1 == 1);
+        let copied = match src_size {
+            _ if ignored => 0,
+            Some(it) => value(self, *it) as u32,
+            None => *size,
+        };
         if copied > *size {
             return Err(Fault::new(
                 Check::Size,
@@ -221,17 +371,7 @@ impl<'a> Machine<'a> {
             if size == 0 {
                 continue;
             }
-            let request = Request {
-                source,
-                target,
-                size,
-                mbarrier: None,
-                reduce: None,
-                byte_mask: u16::MAX,
-                own_proxy: false,
-                grain: size,
-                line: inst.line,
-            };
+            let request = Request::small(source, target, size, inst.line);
             let issued = self.issue(warp, lane, request)?;
             warp.async_groups.entry(lane).or_default().open.push(issued);
         }
@@ -268,27 +408,15 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         if rank != other {
-            return Err(Fault::new(
-                Check::BarrierState,
-                format!(
-                    "expected the mbarrier in the shared memory of the destination, which is that of \
-                     rank {rank}, found it in that of rank {other}"
-                ),
-            ));
+            return Err(foreign_mbarrier(rank, other));
         }
         let data = srcs
             .iter()
             .flat_map(|src| value(self, *src).to_le_bytes()[..element as usize].to_vec());
         let request = Request {
-            source: Source::Data(data.collect()),
-            target,
-            size,
             mbarrier: Some((rank, offset)),
             reduce: reduce.map(|f| (f, *ty)),
-            byte_mask: u16::MAX,
-            own_proxy: false,
-            grain: size,
-            line: inst.line,
+            ..Request::small(Source::Data(data.collect()), target, size, inst.line)
         };
         self.issue(warp, lane, request)?;
         Ok(())
@@ -307,17 +435,14 @@ impl<'a> Machine<'a> {
         let slots = u64::from(AGENTS / 2);
         let agent = self.agents + 2 * (id % slots) as u32;
         let tick = (id / slots) as u32 + 1;
-        if let Source::Memory(place) = request.source {
-            self.note_copy(&clock, place, &request, (agent, tick), false)?;
-        }
-        self.note_copy(&clock, request.target, &request, (agent + 1, tick), true)?;
+        self.note_route(&clock, &request, (agent, tick))?;
         let pieces = self.cut(request.size, request.grain);
         let empty = pieces.is_empty();
         let copy = Copy {
             id,
-            source: request.source,
-            target: request.target,
+            route: request.route,
             pieces,
+            moved: request.moved,
             mbarrier: request.mbarrier,
             reduce: request.reduce,
             byte_mask: request.byte_mask,
@@ -333,10 +458,79 @@ impl<'a> Machine<'a> {
         Ok(Issued { id, agent, tick })
     }
 
+    /// Notes all reads of a copy, then all its writes.
+    fn note_route(
+        &mut self,
+        clock: &Clock,
+        request: &Request,
+        (agent, tick): (u32, u32),
+    ) -> Step<()> {
+        match &request.route {
+            Route::Bytes { source, target } => {
+                let (at, len) = (request.moved.start, request.moved.len() as u32);
+                if let Source::Memory(place) = source {
+                    self.note_copy(clock, (place.plus(at), len), request, (agent, tick), false)?;
+                }
+                self.note_copy(
+                    clock,
+                    (target.plus(at), len),
+                    request,
+                    (agent + 1, tick),
+                    true,
+                )
+            }
+            Route::Tile { tile, rank, load } => {
+                for write in [false, true] {
+                    let agent = agent + u32::from(write);
+                    for at in (0..request.size).step_by(CHUNK as usize) {
+                        let chunk = tile.chunk(at);
+                        let shared = write == *load;
+                        let Some(place) = self.side(&chunk, *rank, shared, *load)? else {
+                            continue;
+                        };
+                        self.note_copy(clock, place, request, (agent, tick), write)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes of a chunk in shared or global memory that a tile copy touches; a load fills all of it
+    /// in shared memory.
+    fn side(
+        &self,
+        chunk: &Chunk,
+        rank: u32,
+        shared: bool,
+        load: bool,
+    ) -> Step<Option<(Place, u32)>> {
+        let Range { start, end } = chunk.valid;
+        let len = end - start;
+        if shared {
+            let place = Place::Shared {
+                rank,
+                offset: chunk.shared,
+            };
+            return Ok(match load {
+                true => Some((place, CHUNK)),
+                false => (len > 0).then(|| (place.plus(start), len)),
+            });
+        }
+        if len == 0 {
+            return Ok(None);
+        }
+        let place = self.resolve(Space::Global, chunk.global, len, 1)?;
+        if !load {
+            self.writable(place)?;
+        }
+        Ok(Some((place, len)))
+    }
+
     fn note_copy(
         &mut self,
         clock: &Clock,
-        place: Place,
+        (place, len): (Place, u32),
         request: &Request,
         (agent, tick): (u32, u32),
         write: bool,
@@ -361,7 +555,7 @@ impl<'a> Machine<'a> {
             asynchronous: true,
             same: false,
         };
-        self.touch(place, request.size, access, &order)
+        self.touch(place, len, access, &order)
     }
 
     /// Cuts a copy into pieces of whole grains.
@@ -404,34 +598,24 @@ impl<'a> Machine<'a> {
         let copy = &mut self.clusters[cluster].copies[number];
         let (offset, len) = copy.pieces.swap_remove(piece);
         let last = copy.pieces.is_empty();
-        let (target, reduce, byte_mask) = (copy.target, copy.reduce, copy.byte_mask);
+        let (route, reduce, byte_mask) = (copy.route.clone(), copy.reduce, copy.byte_mask);
         let (agent, tick, mbarrier) = (copy.agent, copy.tick, copy.mbarrier);
+        let moved = offset.max(copy.moved.start)..(offset + len).min(copy.moved.end);
         self.copy_line = copy.line;
-        let source = match &copy.source {
-            Source::Data(data) => Err(data[offset as usize..(offset + len) as usize].to_vec()),
-            Source::Memory(place) => Ok(*place),
-        };
-        for place in [source.as_ref().ok().copied(), Some(target)] {
-            self.still_there(place)?;
-        }
-        let bytes = match source {
-            Ok(place) => self.bytes(place.plus(offset), len).to_vec(),
-            Err(data) => data,
-        };
-        let into = self.bytes(target.plus(offset), len);
-        match reduce {
-            Some((f, ty)) => {
-                let size = ty.bytes() as usize;
-                for (into, from) in into.chunks_mut(size).zip(bytes.chunks(size)) {
-                    let value = alu::atomic(f, ty, number_of(into), number_of(from), 0);
-                    into.copy_from_slice(&value.to_le_bytes()[..size]);
-                }
+        self.still_there(&route)?;
+        match route {
+            Route::Bytes { source, target } if !moved.is_empty() => {
+                let len = moved.end - moved.start;
+                let bytes = match source {
+                    Source::Data(data) => data[moved.start as usize..moved.end as usize].to_vec(),
+                    Source::Memory(place) => self.bytes(place.plus(moved.start), len).to_vec(),
+                };
+                self.put_bytes(target.plus(moved.start), &bytes, reduce, byte_mask);
             }
-            None => {
-                for (at, (into, from)) in into.iter_mut().zip(&bytes).enumerate() {
-                    if byte_mask >> (at % 16) & 1 == 1 {
-                        *into = *from;
-                    }
+            Route::Bytes { .. } => {}
+            Route::Tile { tile, rank, load } => {
+                for at in (offset..offset + len).step_by(CHUNK as usize) {
+                    self.move_chunk(&tile, at, (rank, load), reduce)?;
                 }
             }
         }
@@ -450,20 +634,73 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Fails if the shared memory at a place belongs to a CTA that has exited.
-    fn still_there(&self, place: Option<Place>) -> Step<()> {
-        if let Some(Place::Shared { rank, .. }) = place
-            && self.clusters[self.at.0].ctas[rank as usize].live_threads == 0
-        {
-            return Err(Fault::new(
+    /// Moves 16 bytes of a tile.
+    fn move_chunk(
+        &mut self,
+        tile: &Tile,
+        at: u32,
+        (rank, load): (u32, bool),
+        reduce: Option<(AtomOp, Ty)>,
+    ) -> Step<()> {
+        let chunk = tile.chunk(at);
+        let shared = self.side(&chunk, rank, true, load)?;
+        let global = self.side(&chunk, rank, false, load)?;
+        if load {
+            let mut bytes = tile.layout.outside();
+            if let Some((place, len)) = global {
+                let valid = chunk.valid.start as usize..chunk.valid.end as usize;
+                bytes[valid.clone()].copy_from_slice(self.bytes(place, len));
+                tile.layout.convert(&mut bytes[valid]);
+            }
+            if let Some((place, _)) = shared {
+                self.put_bytes(place, &bytes, None, u16::MAX);
+            }
+        } else if let (Some((from, len)), Some((to, _))) = (shared, global) {
+            let mut bytes = self.bytes(from, len).to_vec();
+            tile.layout.convert(&mut bytes);
+            self.put_bytes(to, &bytes, reduce, u16::MAX);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes, or reduces what is there with them.
+    fn put_bytes(
+        &mut self,
+        target: Place,
+        bytes: &[u8],
+        reduce: Option<(AtomOp, Ty)>,
+        byte_mask: u16,
+    ) {
+        let into = self.bytes(target, bytes.len() as u32);
+        let Some((f, ty)) = reduce else {
+            for (at, (into, from)) in into.iter_mut().zip(bytes).enumerate() {
+                if byte_mask >> (at % 16) & 1 == 1 {
+                    *into = *from;
+                }
+            }
+            return;
+        };
+        let size = ty.bytes() as usize;
+        for (into, from) in into.chunks_mut(size).zip(bytes.chunks(size)) {
+            let value = alu::atomic(f, ty, number_of(into), number_of(from), 0);
+            into.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+
+    /// Fails if a copy uses the shared memory of a CTA that has exited.
+    fn still_there(&self, route: &Route) -> Step<()> {
+        let ctas = &self.clusters[self.at.0].ctas;
+        let mut ranks = route.ranks();
+        match ranks.find(|rank| ctas[*rank as usize].live_threads == 0) {
+            None => Ok(()),
+            Some(rank) => Err(Fault::new(
                 Check::ExitedCta,
                 format!(
                     "expected a wait for this copy before the threads of the CTA of rank {rank} \
                      exit, since it still uses the shared memory of that CTA"
                 ),
-            ));
+            )),
         }
-        Ok(())
     }
 
     /// Whether all but the last `pending` groups of each lane are complete.
@@ -523,9 +760,43 @@ impl<'a> Machine<'a> {
                     *known = (*known).max(tick);
                 }
             }
-            thread.base = std::rc::Rc::new(clock);
+            thread.base = Rc::new(clock);
         }
     }
+}
+
+fn foreign_mbarrier(rank: u32, other: u32) -> Box<Fault> {
+    Fault::new(
+        Check::BarrierState,
+        format!(
+            "expected the mbarrier in the shared memory of the destination, which is that of rank \
+             {rank}, found it in that of rank {other}"
+        ),
+    )
+}
+
+/// The type of the elements that a reduction of a tensor works on.
+fn type_of_reduction(f: AtomOp, elements: DataType) -> Step<Ty> {
+    let ty = match elements {
+        DataType::U32 => Some(Ty::U32),
+        DataType::I32 => Some(Ty::S32),
+        DataType::U64 => Some(Ty::U64),
+        DataType::I64 => Some(Ty::S64),
+        DataType::F16 => Some(Ty::F16),
+        DataType::Bf16 => Some(Ty::Bf16),
+        DataType::F32 => Some(Ty::F32),
+        DataType::F64 => Some(Ty::F64),
+        _ => None,
+    };
+    ty.filter(|ty| reduces(f, *ty)).ok_or_else(|| {
+        Fault::new(
+            Check::TensorMap,
+            format!(
+                "expected elements that `{f:?}` reduces, found {:?}",
+                elements
+            ),
+        )
+    })
 }
 
 fn commit(groups: &mut std::collections::BTreeMap<u32, Groups>, active: u32) {
@@ -536,7 +807,7 @@ fn commit(groups: &mut std::collections::BTreeMap<u32, Groups>, active: u32) {
     }
 }
 
-fn number_of(bytes: &[u8]) -> u64 {
+pub fn number_of(bytes: &[u8]) -> u64 {
     let mut buffer = [0; 8];
     buffer[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(buffer)

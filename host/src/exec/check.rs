@@ -33,6 +33,8 @@ pub enum Check {
     Alignment,
     /// A size that the instruction does not take.
     Size,
+    /// A tensor map that the copy cannot use.
+    TensorMap,
     /// An address outside every allocation.
     OutOfBounds,
     /// A read of memory that was never written.
@@ -64,6 +66,7 @@ impl Check {
             Self::Race => "data race",
             Self::Alignment => "misalignment",
             Self::Size => "size",
+            Self::TensorMap => "tensor map",
             Self::OutOfBounds => "out of bounds",
             Self::Uninitialised => "uninitialised read",
             Self::Divergence => "barrier divergence",

@@ -42,6 +42,10 @@ pub struct ThreadClock {
     pub own: u32,
     /// Its own tick at its last proxy fence.
     pub fenced: u32,
+    /// What it knew at its last fence: a relaxed arrival behind that releases it.
+    before_fence: Option<(Rc<Clock>, u32)>,
+    /// What its relaxed waits have seen: a fence behind them acquires it.
+    seen: Option<Rc<Clock>>,
 }
 
 impl ThreadClock {
@@ -50,6 +54,8 @@ impl ThreadClock {
             base: Rc::clone(base),
             own: 1,
             fenced: 0,
+            before_fence: None,
+            seen: None,
         }
     }
 
@@ -91,6 +97,15 @@ impl Arrivals {
         self.clock.happened[number] = self.clock.happened[number].max(thread.own);
         self.clock.fenced[number] = self.clock.fenced[number].max(thread.fenced);
         thread.own += 1;
+    }
+
+    /// A relaxed arrival releases what its thread's last fence covers.
+    pub fn release_relaxed(&mut self, number: u32, thread: &ThreadClock) {
+        if let Some((known, own)) = &thread.before_fence {
+            self.clock.join(known);
+            let happened = &mut self.clock.happened[number as usize];
+            *happened = (*happened).max(*own);
+        }
     }
 
     /// A copy that is complete.
@@ -148,6 +163,27 @@ impl Joins {
         thread.base = joined;
     }
 
+    /// A relaxed wait learns nothing before a fence.
+    pub fn see(&mut self, thread: &mut ThreadClock, other: &Rc<Clock>) {
+        thread.seen = Some(match thread.seen.take() {
+            Some(seen) if !Rc::ptr_eq(&seen, other) => {
+                let mut joined = (*seen).clone();
+                joined.join(other);
+                Rc::new(joined)
+            }
+            _ => Rc::clone(other),
+        });
+    }
+
+    /// `fence`: relaxed waits before it acquire, and relaxed arrivals behind it release.
+    pub fn order(&mut self, thread: &mut ThreadClock) {
+        if let Some(seen) = thread.seen.take() {
+            self.acquire(thread, &seen);
+        }
+        thread.before_fence = Some((Rc::clone(&thread.base), thread.own));
+        thread.own += 1;
+    }
+
     /// `fence.proxy.async`: all that the thread knows of is fenced.
     pub fn fence(&mut self, thread: &mut ThreadClock) {
         thread.fenced = thread.own;
@@ -194,6 +230,21 @@ mod tests {
         Joins::default().acquire(&mut b, &done);
         assert_eq!(b.base.happened, [1, 0, 0]);
         assert_eq!(phase.finish().happened, [0, 0, 0]);
+    }
+
+    #[test]
+    fn relaxed_arrivals_and_waits_order_what_fences_stand_between() {
+        let start = Rc::new(Clock::new(2));
+        let [mut a, mut b] = [ThreadClock::new(&start), ThreadClock::new(&start)];
+        let (mut phase, mut joins) = (Arrivals::new(2), Joins::default());
+        phase.release_relaxed(0, &a);
+        assert_eq!(phase.finish().happened, [0, 0]);
+        joins.order(&mut a);
+        phase.release_relaxed(0, &a);
+        joins.see(&mut b, &phase.finish());
+        assert_eq!(b.base.happened, [0, 0]);
+        joins.order(&mut b);
+        assert_eq!(b.base.happened, [1, 0]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::op::*;
 use super::parse::{Function as Source, Operand, Statement};
 use super::program::{Function, Symbol, align_up};
+use super::tensor::Field;
 
 /// Decodes one function.
 pub struct Decoder<'m, 'a> {
@@ -105,6 +106,14 @@ impl<'a> Quals<'a> {
         });
     }
 
+    /// The operands without a cache policy, which changes no result.
+    fn without_policy<'o, 'p>(&self, operands: &'o [Operand<'p>]) -> &'o [Operand<'p>] {
+        match operands {
+            [rest @ .., _] if self.parts.contains(&"L2::cache_hint") => rest,
+            all => all,
+        }
+    }
+
     fn strength(&mut self) -> Strength {
         let strong = [
             "relaxed", "acquire", "release", "volatile", "acq_rel", "mmio",
@@ -183,7 +192,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 }),
                 Err(error) => {
                     let (line, opcode) = (statement.line, statement.opcode);
-                    refused = Some(format!("line {line}: `{opcode}` is not executed: {error:#}"));
+                    refused = Some(format!(
+                        "line {line}: `{opcode}` is not executed: {error:#}"
+                    ));
                     insts.clear();
                     break;
                 }
@@ -224,7 +235,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
 
     fn src(&self, operand: &Operand, ty: Ty) -> Result<Src> {
         Ok(match operand {
-            Operand::Reg { reg, .. } => Src::Reg(*reg),
+            Operand::Reg { reg, ty } => {
+                ensure!(ty.bits() <= 64, "expected a register of at most 64 bits");
+                Src::Reg(*reg)
+            }
             Operand::Int(value) => {
                 let bits = match ty {
                     Ty::F32 => u64::from((*value as f32).to_bits()),
@@ -256,7 +270,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn dst(&self, operand: &Operand) -> Result<Dst> {
         match operand {
             Operand::Reg { reg, ty } => {
-                ensure!(ty.bits() <= 64, "128-bit registers are not executed");
+                ensure!(ty.bits() <= 64, "expected a register of at most 64 bits");
                 Ok(Dst {
                     reg: *reg,
                     bits: ty.bits(),
@@ -333,7 +347,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn decode(&self, name: &str, q: &mut Quals, o: &[Operand], all: &[Source]) -> Result<Op> {
         match name {
             "add" | "sub" | "mul" | "div" | "rem" | "min" | "max" | "and" | "or" | "xor"
-            | "shl" | "shr" => self.binary(name, q, o),
+            | "shl" | "shr" | "bmsk" => self.binary(name, q, o),
             "addc" | "subc" => self.carry(name, q, o),
             "mad" | "madc" | "fma" | "sad" | "bfe" | "prmt" | "shf" | "lop3" | "dp4a" | "mad24" => {
                 self.ternary(name, q, o)
@@ -482,7 +496,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "mbarrier" => self.mbarrier(q, o),
             "fence" | "membar" => self.fence(q),
             "cp" => self.cp(q, o),
-            "st_async" => bail!("expected `st.async`"),
+            "tensormap" => self.tensor_map(q, o),
+            "ldmatrix" | "stmatrix" => self.matrix(name == "ldmatrix", q, o),
+            "multimem" => bail!("it needs the memory of several GPUs"),
             "griddepcontrol" => {
                 ensure!(
                     q.take("wait") || q.take("launch_dependents"),
@@ -529,7 +545,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "or" => Binary::Or,
             "xor" => Binary::Xor,
             "shl" => Binary::Shl,
-            _ => Binary::Shr,
+            "shr" => Binary::Shr,
+            _ => Binary::Bmsk {
+                clamp: {
+                    let clamp = q.take("clamp");
+                    ensure!(clamp || q.take("wrap"), "expected `.clamp` or `.wrap`");
+                    clamp
+                },
+            },
         };
         let ty = q.ty()?;
         let mode = q.float_mode();
@@ -663,7 +686,17 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 (ty, count, c_ty) = (q.ty()?, 4, Ty::U32);
             }
             "prmt" => {
-                f = Ternary::Prmt;
+                f = Ternary::Prmt(
+                    q.one_of(&[
+                        ("f4e", Permute::F4e),
+                        ("b4e", Permute::B4e),
+                        ("rc8", Permute::Rc8),
+                        ("ecl", Permute::Ecl),
+                        ("ecr", Permute::Ecr),
+                        ("rc16", Permute::Rc16),
+                    ])
+                    .unwrap_or(Permute::Selector),
+                );
                 (ty, count, c_ty) = (q.ty()?, 4, Ty::U32);
             }
             "shf" => {
@@ -831,6 +864,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if ty == Ty::Pred {
             let dst = self.pred_dst(&o[0])?;
             return Ok(match &o[1] {
+                Operand::Name("%is_explicit_cluster", 0) => Op::PredExplicitCluster { dst },
                 Operand::Int(value) => Op::PredImm {
                     dst,
                     value: *value != 0,
@@ -841,9 +875,18 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 },
             });
         }
+        if ty == Ty::B128 {
+            let ([low, high], [from_low, from_high]) = (halves(&o[0])?, halves(&o[1])?);
+            return Ok(Op::MovPair {
+                dsts: [self.dst_or_sink(&low)?, self.dst_or_sink(&high)?],
+                srcs: [
+                    self.src(&from_low, Ty::B64)?,
+                    self.src(&from_high, Ty::B64)?,
+                ],
+            });
+        }
         match (&o[0], &o[1]) {
             (Operand::Vector(parts), a) => {
-                ensure!(ty.bits() <= 64, "128-bit registers are not executed");
                 let bits = ty.bits() / parts.len() as u32;
                 Ok(Op::Unpack {
                     bits,
@@ -855,7 +898,6 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 })
             }
             (dst, Operand::Vector(parts)) => {
-                ensure!(ty.bits() <= 64, "128-bit registers are not executed");
                 let bits = ty.bits() / parts.len() as u32;
                 let part_ty = match bits {
                     8 => Ty::B8,
@@ -959,10 +1001,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             .unwrap_or(1usize);
         q.take("unified");
         let ty = q.ty()?;
+        let o = q.without_policy(o);
         q.hints();
-        ensure!(ty.bits() <= 64, "128-bit registers are not executed");
-        ensure!(o.len() >= 2, "expected an address and a value");
-        ensure!(o.len() == 2, "cache policies are not executed");
+        expect(o, 2)?;
         let (value, address) = if name == "st" {
             (&o[1], &o[0])
         } else {
@@ -983,6 +1024,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
             value => std::slice::from_ref(value),
         };
         ensure!(values.len() == lanes, "expected {lanes} registers");
+        let halved;
+        let (ty, values) = if ty == Ty::B128 {
+            let pairs: Vec<_> = values.iter().map(halves).collect::<Result<_>>()?;
+            halved = pairs.concat();
+            (Ty::B64, halved.as_slice())
+        } else {
+            (ty, values)
+        };
         Ok(if name == "st" {
             Op::St {
                 space,
@@ -1018,6 +1067,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         q.take("noftz");
         let space = q.space();
         let ty = q.ty()?;
+        let o = q.without_policy(o);
         q.hints();
         check_atom(f, ty)?;
         let first = usize::from(name == "atom");
@@ -1288,7 +1338,22 @@ impl<'m, 'a> Decoder<'m, 'a> {
         q.take("cta");
         q.take("cluster");
         match what {
+            "check_layout" => {
+                let layout = q.one_of(&[("layout::v0", 0), ("layout::v1", 1)]);
+                expect(o, 2)?;
+                Ok(Op::MbarLayout {
+                    space,
+                    addr: self.addr(&o[1])?,
+                    p: self.pred_dst(&o[0])?,
+                    layout: layout.context("expected a layout")?,
+                })
+            }
             "init" => {
+                q.take("layout::v0");
+                ensure!(
+                    !q.take("layout::v1"),
+                    "barriers with a conditional phase are not executed"
+                );
                 expect(o, 2)?;
                 Ok(Op::MbarInit {
                     space,
@@ -1349,19 +1414,37 @@ impl<'m, 'a> Decoder<'m, 'a> {
             }
             "test_wait" | "try_wait" => {
                 let parity = q.take("parity");
+                q.take("phase_type::primary");
+                ensure!(
+                    !q.take("phase_type::conditional"),
+                    "barriers with a conditional phase are not executed"
+                );
+                let [results, rest @ ..] = o else {
+                    bail!("expected a predicate, an address and a phase");
+                };
+                let (p, report) = match results {
+                    Operand::Pair(p, report) => (&**p, Some(self.pred_dst(report)?)),
+                    p => (p, None),
+                };
+                // What was reported is nothing in particular when nothing was.
+                let rest = match rest {
+                    [Operand::Reg { .. }, rest @ ..] if report.is_some() => rest,
+                    rest => rest,
+                };
                 let limit = usize::from(what == "try_wait");
                 ensure!(
-                    (3..=3 + limit).contains(&o.len()),
+                    (2..=2 + limit).contains(&rest.len()),
                     "expected a predicate, an address and a phase"
                 );
                 Ok(Op::MbarWait {
                     space,
-                    addr: self.addr(&o[1])?,
-                    p: self.pred_dst(&o[0])?,
+                    addr: self.addr(&rest[0])?,
+                    p: self.pred_dst(p)?,
+                    report,
                     wait: if parity {
-                        WaitFor::Parity(self.src(&o[2], Ty::U32)?)
+                        WaitFor::Parity(self.src(&rest[1], Ty::U32)?)
                     } else {
-                        WaitFor::Token(self.src(&o[2], Ty::B64)?)
+                        WaitFor::Token(self.src(&rest[1], Ty::B64)?)
                     },
                     suspends: what == "try_wait",
                     acquire: !relaxed,
@@ -1391,11 +1474,11 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 return Ok(Op::FenceProxyAsync);
             }
             ensure!(
-                q.take("alias"),
-                "of the proxy fences, `async` and `alias` are executed"
+                q.take("alias") || q.take("tensormap::generic"),
+                "of the proxy fences, `async`, `alias` and `tensormap` are executed"
             );
-            return Ok(Op::Fence);
         }
+        q.take("alias");
         q.take("sc");
         q.strength();
         q.hints();
@@ -1415,6 +1498,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         if q.take("wait_group") {
             let read = q.take("read");
+            q.take("sync_restrict::proxy::async");
             expect(o, 1)?;
             let Operand::Int(pending) = o[0] else {
                 bail!("expected an immediate count");
@@ -1425,11 +1509,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
             });
         }
         if q.take("prefetch") {
-            ensure!(!q.take("tensor"), "tensor copies are not executed");
             q.parts.clear();
             return Ok(Op::Nop);
         }
-        ensure!(!q.take("tensor"), "tensor copies are not executed");
+        if q.take("tensor") {
+            return self.tensor_copy(q, o, reduce);
+        }
         self.bulk_copy(q, o, reduce)
     }
 
@@ -1441,6 +1526,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         );
         let multicast = q.take("multicast::cluster");
         let masked = q.take("cp_mask");
+        let ignoring = q.take("ignore_oob");
         let hint = q.take("L2::cache_hint");
         let space_at = |q: &mut Quals| match q.parts.first().copied() {
             Some(part @ ("global" | "shared::cta" | "shared::cluster")) => {
@@ -1467,6 +1553,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let mut next = || rest.next().context("expected another operand");
         let (dst, src) = (self.addr(next()?)?, self.addr(next()?)?);
         let size = self.src(next()?, Ty::U32)?;
+        let ignored = match ignoring {
+            true => Some([self.src(next()?, Ty::U32)?, self.src(next()?, Ty::U32)?]),
+            false => None,
+        };
         let completion = if group {
             Completion::Group
         } else {
@@ -1493,7 +1583,168 @@ impl<'m, 'a> Decoder<'m, 'a> {
             completion,
             multicast,
             byte_mask,
+            ignored,
             reduce,
+        })
+    }
+
+    /// A tensor map and the coordinates of a tile: `[map, {x, y}]`.
+    fn tile_of_map(&self, operand: &Operand) -> Result<(Addr, Vec<Src>)> {
+        let Operand::Address(parts, offset) = operand else {
+            bail!("expected a tensor map and coordinates in `[]`, found {operand:?}");
+        };
+        let [map, Operand::Vector(coordinates)] = parts.as_slice() else {
+            bail!("expected a tensor map and coordinates in `[]`");
+        };
+        let corner = coordinates.iter().map(|it| self.src(it, Ty::S32));
+        Ok((
+            Addr {
+                base: self.src(map, Ty::U64)?,
+                offset: *offset,
+            },
+            corner.collect::<Result<_>>()?,
+        ))
+    }
+
+    fn tensor_copy(&self, q: &mut Quals, o: &[Operand], reduce: bool) -> Result<Op> {
+        let dims = ["1d", "2d", "3d", "4d", "5d"];
+        let dims = dims.iter().position(|dims| q.take(dims));
+        let dims = dims.context("expected `.1d` to `.5d`")? + 1;
+        let store = q.take("bulk_group");
+        ensure!(
+            store || q.take("mbarrier::complete_tx::bytes"),
+            "expected `.mbarrier::complete_tx::bytes` or `.bulk_group`"
+        );
+        let reduce = match reduce {
+            true => Some(atom_op(q).context("expected an operation")?),
+            false => None,
+        };
+        q.take("tile");
+        q.take("global");
+        ensure!(
+            q.take("shared::cta") || !store && q.take("shared::cluster"),
+            "expected `.shared::cta` or `.shared::cluster`"
+        );
+        let multicast = !store && q.take("multicast::cluster");
+        let hint = q.take("L2::cache_hint");
+        let (tile, shared) = if store { (0, 1) } else { (1, 0) };
+        expect(
+            o,
+            2 + usize::from(!store) + usize::from(multicast) + usize::from(hint),
+        )?;
+        let (map, corner) = self.tile_of_map(&o[tile])?;
+        ensure!(
+            corner.len() == dims,
+            "expected {dims} coordinates, found {}",
+            corner.len()
+        );
+        Ok(Op::TensorCopy {
+            load: !store,
+            map,
+            corner,
+            shared: self.addr(&o[shared])?,
+            completion: match store {
+                true => Completion::Group,
+                false => Completion::Mbarrier(self.addr(&o[2])?),
+            },
+            multicast: match multicast {
+                true => Some(self.src(&o[3], Ty::U16)?),
+                false => None,
+            },
+            reduce,
+        })
+    }
+
+    fn tensor_map(&self, q: &mut Quals, o: &[Operand]) -> Result<Op> {
+        if q.take("cp_fenceproxy") {
+            for part in [
+                "global",
+                "shared::cta",
+                "tensormap::generic",
+                "sync",
+                "aligned",
+            ] {
+                ensure!(q.take(part), "expected `.{part}`");
+            }
+            q.strength();
+            q.hints();
+            expect(o, 3)?;
+            ensure!(o[2] == Operand::Int(128), "expected a size of 128 bytes");
+            return Ok(Op::TensormapCopy {
+                dst: self.addr(&o[0])?,
+                src: self.addr(&o[1])?,
+            });
+        }
+        ensure!(q.take("replace"), "expected `.replace` or `.cp_fenceproxy`");
+        ensure!(
+            q.take("tile") && q.take("b1024"),
+            "expected `.tile` and `.b1024`"
+        );
+        let space = q.space();
+        q.ty()?;
+        let value = o.len().checked_sub(1).context("expected a value")?;
+        let dimension = match (value, &o.get(1)) {
+            (2, Some(Operand::Int(dimension @ 0..5))) => *dimension as u32,
+            (1, _) => 0,
+            _ => bail!("expected a dimension from 0 to 4"),
+        };
+        let field = q.one_of(&[
+            ("global_address", Field::Address),
+            ("rank", Field::Rank),
+            ("box_dim", Field::Tile(dimension)),
+            ("global_dim", Field::Dim(dimension)),
+            ("global_stride", Field::Stride(dimension.min(3))),
+            ("element_stride", Field::Step(dimension)),
+            ("elemtype", Field::DataType),
+            ("interleave_layout", Field::Interleave),
+            ("swizzle_mode", Field::Swizzle),
+            ("fill_mode", Field::OutOfBounds),
+        ]);
+        Ok(Op::TensormapReplace {
+            space,
+            map: self.addr(&o[0])?,
+            field: field.context("expected a field")?,
+            value: self.src(&o[value], Ty::U64)?,
+        })
+    }
+
+    fn matrix(&self, load: bool, q: &mut Quals, o: &[Operand]) -> Result<Op> {
+        for part in ["sync", "aligned", "m8n8"] {
+            ensure!(q.take(part), "expected `.{part}`");
+        }
+        let count = q.one_of(&[("x1", 1), ("x2", 2), ("x4", 4usize)]);
+        let count = count.context("expected `.x1`, `.x2` or `.x4`")?;
+        let transposed = q.take("trans");
+        ensure!(
+            q.take("shared") || q.take("shared::cta"),
+            "expected `.shared`"
+        );
+        ensure!(q.take("b16"), "matrices of `.b16` alone are executed");
+        expect(o, 2)?;
+        let (address, values) = if load { (&o[1], &o[0]) } else { (&o[0], &o[1]) };
+        let values = match values {
+            Operand::Vector(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        ensure!(values.len() == count, "expected {count} registers");
+        let addr = self.addr(address)?;
+        Ok(match load {
+            true => Op::LdMatrix {
+                transposed,
+                dsts: values
+                    .iter()
+                    .map(|it| self.dst(it))
+                    .collect::<Result<_>>()?,
+                addr,
+            },
+            false => Op::StMatrix {
+                transposed,
+                srcs: values
+                    .iter()
+                    .map(|it| self.src(it, Ty::B32))
+                    .collect::<Result<_>>()?,
+                addr,
+            },
         })
     }
 
@@ -1550,13 +1801,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let Operand::Int(size) = o[2] else {
             bail!("expected an immediate size");
         };
-        let src_size = match count {
-            4 => match &o[3] {
-                Operand::Pred(_) => bail!("`ignore-src` is not executed"),
-                size => Some(self.src(size, Ty::U32)?),
-            },
-            _ => None,
-        };
+        let (mut src_size, mut ignore) = (None, None);
+        match o.get(3) {
+            Some(Operand::Pred(p)) => ignore = Some(*p),
+            Some(size) if count == 4 => src_size = Some(self.src(size, Ty::U32)?),
+            _ => {}
+        }
         ensure!(
             matches!(size, 4 | 8 | 16),
             "expected a size of 4, 8 or 16 bytes, found {size}"
@@ -1566,7 +1816,19 @@ impl<'m, 'a> Decoder<'m, 'a> {
             src: self.addr(&o[1])?,
             size: size as u32,
             src_size,
+            ignore,
         })
+    }
+}
+
+/// The halves of 128 bits: of a register, or of a vector of two.
+fn halves<'a>(operand: &Operand<'a>) -> Result<[Operand<'a>; 2]> {
+    match operand {
+        Operand::Reg { reg, ty: Ty::B128 } => {
+            Ok([*reg, *reg + 1].map(|reg| Operand::Reg { reg, ty: Ty::B64 }))
+        }
+        Operand::Vector(parts) if parts.len() == 2 => Ok([parts[0].clone(), parts[1].clone()]),
+        other => bail!("expected a register of 128 bits or two of 64, found {other:?}"),
     }
 }
 
@@ -1606,10 +1868,7 @@ fn atom_op(q: &mut Quals) -> Option<AtomOp> {
 }
 
 fn check_atom(f: AtomOp, ty: Ty) -> Result<()> {
-    ensure!(
-        ty.bits() <= 64 && ty.bits() >= 16 && (!ty.float() || f == AtomOp::Add),
-        "no such atomic operation is known"
-    );
+    ensure!(reduces(f, ty), "no such atomic operation is known");
     Ok(())
 }
 
@@ -1636,7 +1895,9 @@ fn special(name: &str) -> Option<Special> {
         "%lanemask_le" => Special::LanemaskLe,
         "%lanemask_gt" => Special::LanemaskGt,
         "%lanemask_ge" => Special::LanemaskGe,
-        "%clock" | "%clock64" | "%globaltimer" | "%clock_hi" | "%globaltimer_lo" => Special::Clock,
+        "%clock" | "%clock64" | "%globaltimer" | "%globaltimer_lo" => Special::Clock,
+        "%clock_hi" | "%globaltimer_hi" => Special::ClockHi,
+        "%current_graph_exec" => Special::NoGraph,
         "%clusterid" => Special::Clusterid(axis),
         "%nclusterid" => Special::Nclusterid(axis),
         "%cluster_ctaid" => Special::ClusterCtaid(axis),

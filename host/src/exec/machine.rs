@@ -392,9 +392,7 @@ impl<'a> Machine<'a> {
     fn end_cluster(&mut self, cluster: usize) -> std::result::Result<(), Violation> {
         while !self.clusters[cluster].copies.is_empty() {
             let copy = &self.clusters[cluster].copies[0];
-            let shared = |place: &Place| matches!(place, Place::Shared { .. });
-            let reads = matches!(&copy.source, Source::Memory(place) if shared(place));
-            if reads || shared(&copy.target) {
+            if copy.route.ranks().next().is_some() {
                 let line = copy.line;
                 let fault = Fault::new(
                     Check::ExitedCta,

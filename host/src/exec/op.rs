@@ -1,5 +1,7 @@
 //! The decoded program: what the execution loop reads instead of text.
 
+use super::tensor::Field;
+
 /// A type of the PTX ISA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -185,6 +187,23 @@ pub enum Binary {
     Xor,
     Shl,
     Shr,
+    /// `bmsk`: a mask from a position and a width, which are clamped or wrapped.
+    Bmsk {
+        clamp: bool,
+    },
+}
+
+/// How `prmt` chooses bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permute {
+    /// By the selector's four nibbles.
+    Selector,
+    F4e,
+    B4e,
+    Rc8,
+    Ecl,
+    Ecr,
+    Rc16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +214,7 @@ pub enum Ternary {
     Fma,
     Sad,
     Bfe,
-    Prmt,
+    Prmt(Permute),
     /// `shf.l`: wraps or clamps the shift.
     ShfL {
         clamp: bool,
@@ -274,6 +293,13 @@ pub enum AtomOp {
     Max,
 }
 
+/// Whether there are reductions and atomics of these.
+pub fn reduces(f: AtomOp, ty: Ty) -> bool {
+    let halves = matches!(ty, Ty::F16 | Ty::Bf16) && matches!(f, AtomOp::Min | AtomOp::Max);
+    let exact = matches!(f, AtomOp::Add) || halves || !ty.float();
+    (16..=64).contains(&ty.bits()) && exact
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     Tid(u8),
@@ -292,6 +318,9 @@ pub enum Special {
     LanemaskGt,
     LanemaskGe,
     Clock,
+    ClockHi,
+    /// `%current_graph_exec`: no graph launches anything here.
+    NoGraph,
     Clusterid(u8),
     Nclusterid(u8),
     ClusterCtaid(u8),
@@ -455,6 +484,10 @@ pub enum Op {
         dst: Reg,
         value: bool,
     },
+    /// `%is_explicit_cluster` as a predicate.
+    PredExplicitCluster {
+        dst: Reg,
+    },
     Cvt {
         dst: Dst,
         to: Ty,
@@ -479,6 +512,11 @@ pub enum Op {
     Mov {
         dst: Dst,
         a: Src,
+    },
+    /// 128 bits, as two halves.
+    MovPair {
+        dsts: [Option<Dst>; 2],
+        srcs: [Src; 2],
     },
     Pack {
         dst: Dst,
@@ -640,16 +678,25 @@ pub enum Op {
         space: Space,
         addr: Addr,
         p: Reg,
+        /// Whether a copy has reported anything; none does.
+        report: Option<Reg>,
         wait: WaitFor,
         /// `try_wait` may suspend the thread.
         suspends: bool,
         acquire: bool,
     },
+    /// `check_layout`; every barrier has the layout 0.
+    MbarLayout {
+        space: Space,
+        addr: Addr,
+        p: Reg,
+        layout: u32,
+    },
     MbarPending {
         dst: Dst,
         token: Src,
     },
-    /// `fence`, `membar`: what orders is kept with the barriers and strong accesses.
+    /// `fence`, `membar`, and the proxy fences between generic addresses.
     Fence,
     /// `fence.proxy.async`.
     FenceProxyAsync,
@@ -672,8 +719,46 @@ pub enum Op {
         multicast: Option<Src>,
         /// `.cp_mask`: which bytes of each 16.
         byte_mask: Option<Src>,
+        /// `.ignore_oob`: how many bytes at each end are not copied.
+        ignored: Option<[Src; 2]>,
         /// `cp.reduce`.
         reduce: Option<(AtomOp, Ty)>,
+    },
+    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, of tiles.
+    TensorCopy {
+        /// To shared memory, not out of it.
+        load: bool,
+        map: Addr,
+        /// The first element of the tile, innermost dimension first.
+        corner: Vec<Src>,
+        shared: Addr,
+        completion: Completion,
+        multicast: Option<Src>,
+        reduce: Option<AtomOp>,
+    },
+    /// `tensormap.replace`.
+    TensormapReplace {
+        space: Space,
+        map: Addr,
+        field: Field,
+        value: Src,
+    },
+    /// `tensormap.cp_fenceproxy`.
+    TensormapCopy {
+        dst: Addr,
+        src: Addr,
+    },
+    /// `ldmatrix`.
+    LdMatrix {
+        transposed: bool,
+        dsts: Vec<Dst>,
+        addr: Addr,
+    },
+    /// `stmatrix`.
+    StMatrix {
+        transposed: bool,
+        srcs: Vec<Src>,
+        addr: Addr,
     },
     BulkCommit,
     BulkWait {
@@ -686,6 +771,8 @@ pub enum Op {
         src: Addr,
         size: u32,
         src_size: Option<Src>,
+        /// Zeros are written instead of the source where this holds.
+        ignore: Option<PredSrc>,
     },
     CpAsyncCommit,
     CpAsyncWait {

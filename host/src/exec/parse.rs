@@ -667,7 +667,9 @@ impl<'a> Parser<'a> {
                 function.predicates - count
             } else {
                 let first = function.registers.len() as u32;
-                function.registers.extend((0..count).map(|_| ty));
+                function
+                    .registers
+                    .extend((0..count * slots(ty)).map(|_| ty));
                 first
             }
         };
@@ -813,6 +815,11 @@ fn close_scope<'a>(scope: Option<Scope<'a>>, function: &mut Function<'a>) {
     }
 }
 
+/// A register of 128 bits is two of 64, the lower half first.
+fn slots(ty: Ty) -> u32 {
+    if ty == Ty::B128 { 2 } else { 1 }
+}
+
 fn resolve(scopes: &[Scope], name: &str) -> Option<(Reg, Ty)> {
     scopes.iter().rev().find_map(|scope| {
         if let Some(&found) = scope.registers.get(name) {
@@ -821,7 +828,7 @@ fn resolve(scopes: &[Scope], name: &str) -> Option<(Reg, Ty)> {
         let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let &(first, ty, count) = scope.families.get(family)?;
         let number: u32 = name[family.len()..].parse().ok()?;
-        (number < count).then_some((first + number, ty))
+        (number < count).then_some((first + number * slots(ty), ty))
     })
 }
 

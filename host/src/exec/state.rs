@@ -1,12 +1,14 @@
 //! The state of a running grid: clusters, CTAs, warps, barriers and copies under way.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::alu::Lanes;
 use super::clock::{Arrivals, Clock, Joins, ThreadClock};
 use super::memory::Shadow;
 use super::op::{AtomOp, Dst, Ty};
+use super::tensor::{Chunk, Layout};
 
 /// Numbers for copies in the clocks of a cluster; two for each copy under way.
 pub const AGENTS: u32 = 64;
@@ -81,12 +83,24 @@ pub struct Mbarrier {
     pub published: bool,
     /// Threads that dropped out: number in the cluster, line.
     pub dropped: Vec<(u32, u32)>,
+    /// For each thread of the cluster, one more than the phase of its last arrival.
+    pub arrived: Vec<u64>,
+    /// A thread has arrived more than once in a phase, so an arrival does not stand for a thread.
+    pub shared_turns: bool,
     /// For each thread of the cluster, how many phases its last successful wait by parity saw
     /// complete; empty before the first.
     pub seen: Vec<u64>,
 }
 
 impl Mbarrier {
+    /// Notes who arrives, before the arrival.
+    pub fn note_participant(&mut self, number: u32, count: u32) {
+        let number = number as usize;
+        self.arrived.resize(self.arrived.len().max(number + 1), 0);
+        let last = std::mem::replace(&mut self.arrived[number], self.phase + 1);
+        self.shared_turns |= count > 1 || last == self.phase + 1;
+    }
+
     /// Ends the phase if nothing is missing.
     pub fn settle(&mut self) -> bool {
         let complete = self.pending == 0 && self.tx == 0;
@@ -118,16 +132,31 @@ pub enum Place {
 }
 
 impl Place {
+    /// The place `bytes` further back.
+    pub fn minus(self, bytes: u32) -> Self {
+        match self {
+            Self::Global { allocation, offset } => Self::Global {
+                allocation,
+                offset: offset.wrapping_sub(bytes as usize),
+            },
+            Self::Shared { rank, offset } => Self::Shared {
+                rank,
+                offset: offset.wrapping_sub(bytes),
+            },
+            other => other,
+        }
+    }
+
     /// The place `bytes` further on.
     pub fn plus(self, bytes: u32) -> Self {
         match self {
             Self::Global { allocation, offset } => Self::Global {
                 allocation,
-                offset: offset + bytes as usize,
+                offset: offset.wrapping_add(bytes as usize),
             },
             Self::Shared { rank, offset } => Self::Shared {
                 rank,
-                offset: offset + bytes,
+                offset: offset.wrapping_add(bytes),
             },
             other => other,
         }
@@ -135,22 +164,72 @@ impl Place {
 }
 
 /// Where the bytes of a copy come from.
+#[derive(Clone)]
 pub enum Source {
     Memory(Place),
     /// Registers, of `st.async`.
     Data(Vec<u8>),
 }
 
+/// From where to where a copy goes.
+#[derive(Clone)]
+pub enum Route {
+    Bytes {
+        source: Source,
+        target: Place,
+    },
+    /// A tile of a tensor to shared memory, or from there.
+    Tile {
+        tile: Rc<Tile>,
+        rank: u32,
+        load: bool,
+    },
+}
+
+/// A tile of a tensor, and its place in shared memory.
+pub struct Tile {
+    pub layout: Layout,
+    pub corner: Vec<i32>,
+    pub shared: u32,
+}
+
+impl Tile {
+    /// The bytes from `at`, 16 of them.
+    pub fn chunk(&self, at: u32) -> Chunk {
+        self.layout.chunk(&self.corner, self.shared, at)
+    }
+}
+
+impl Route {
+    /// The CTAs whose shared memory it reads or writes, by rank.
+    pub fn ranks(&self) -> impl Iterator<Item = u32> {
+        let of = |place: &Place| match place {
+            Place::Shared { rank, .. } => Some(*rank),
+            _ => None,
+        };
+        let ranks = match self {
+            Self::Bytes { source, target } => match source {
+                Source::Memory(place) => [of(place), of(target)],
+                Source::Data(_) => [None, of(target)],
+            },
+            Self::Tile { rank, .. } => [Some(*rank), None],
+        };
+        ranks.into_iter().flatten()
+    }
+}
+
 /// A copy under way.
 pub struct Copy {
     pub id: u64,
-    pub source: Source,
-    pub target: Place,
+    pub route: Route,
     /// What has not been moved yet: offset and length.
     pub pieces: Vec<(u32, u32)>,
+    /// The bytes that are really moved; the others count all the same.
+    pub moved: Range<u32>,
     /// The barrier that counts the bytes: rank and offset.
     pub mbarrier: Option<(u32, u32)>,
     pub reduce: Option<(AtomOp, Ty)>,
+    /// Which bytes of each 16 are written.
     pub byte_mask: u16,
     /// The copy's number in the clocks for its reads; its writes have the next one.
     pub agent: u32,

@@ -210,8 +210,14 @@ impl<'a> Machine<'a> {
             | Op::MbarArrive { .. }
             | Op::MbarExpectTx { .. }
             | Op::MbarWait { .. }
+            | Op::MbarLayout { .. }
             | Op::MbarPending { .. } => return self.mbarrier(inst, warp, current, active),
-            Op::Fence => {}
+            Op::Fence => {
+                let joins = &mut self.clusters[self.at.0].joins;
+                for lane in lanes(active) {
+                    joins.order(&mut warp.threads[lane as usize]);
+                }
+            }
             Op::FenceProxyAsync => {
                 let joins = &mut self.clusters[self.at.0].joins;
                 for lane in lanes(active) {
@@ -234,7 +240,14 @@ impl<'a> Machine<'a> {
                 }
                 return self.cluster_wait(warp, current, active);
             }
+            Op::TensormapReplace { .. } | Op::TensormapCopy { .. } => {
+                return self.tensor_map(inst, warp, current, active);
+            }
+            Op::LdMatrix { .. } | Op::StMatrix { .. } => {
+                return self.matrix(inst, warp, current, active);
+            }
             Op::BulkCopy { .. }
+            | Op::TensorCopy { .. }
             | Op::CpAsync { .. }
             | Op::StAsync { .. }
             | Op::BulkCommit
@@ -398,6 +411,18 @@ impl<'a> Machine<'a> {
                 let value = if *value { u32::MAX } else { 0 };
                 warp.write_predicate(at, *dst, active, value);
             }
+            Op::PredExplicitCluster { dst } => {
+                let value = if self.explicit_cluster { u32::MAX } else { 0 };
+                warp.write_predicate(at, *dst, active, value);
+            }
+            Op::MovPair { dsts, srcs } => {
+                let values = srcs.map(|src| warp.read(at, src));
+                for (dst, values) in dsts.iter().zip(&values) {
+                    if let Some(dst) = dst {
+                        warp.write(at, *dst, active, values);
+                    }
+                }
+            }
             Op::Cvt {
                 dst,
                 to,
@@ -507,6 +532,8 @@ impl<'a> Machine<'a> {
             Special::LanemaskGt => per_lane(&|lane| !(u32::MAX >> (31 - lane))),
             Special::LanemaskGe => per_lane(&|lane| !((1 << lane) - 1)),
             Special::Clock => [self.stats.warp_instructions; 32],
+            Special::ClockHi => [self.stats.warp_instructions >> 32; 32],
+            Special::NoGraph => [0; 32],
             Special::Clusterid(axis) => all(ctaid[axis as usize] / shape[axis as usize]),
             Special::Nclusterid(axis) => all(self.clusters_of_grid()[axis as usize]),
             Special::ClusterCtaid(axis) => all(ctaid[axis as usize] % shape[axis as usize]),
@@ -632,7 +659,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Notes an access of a thread, and finds what it conflicts with.
-    fn note(
+    pub fn note(
         &mut self,
         warp: &Warp,
         lane: u32,
@@ -1116,8 +1143,11 @@ impl<'a> Machine<'a> {
                 ))
                 .at(lane);
             }
+            let thread = &mut warp.threads[lane as usize];
             if release {
-                arrivals.release(first + lane, &mut warp.threads[lane as usize]);
+                arrivals.release(first + lane, thread);
+            } else {
+                arrivals.release_relaxed(first + lane, thread);
             }
         }
         barrier.arrived += active.count_ones();
@@ -1348,6 +1378,11 @@ impl<'a> Machine<'a> {
         warp.read(warp.window(split), src)
     }
 
+    /// The value of a predicate operand, a bit for each lane.
+    pub fn predicate(&self, warp: &Warp, split: usize, p: PredSrc) -> u32 {
+        warp.predicate(warp.window(split), p)
+    }
+
     /// Writes a register of a split's function.
     pub fn put(&self, warp: &mut Warp, split: usize, dst: Dst, active: u32, values: &Lanes) {
         warp.write(warp.window(split), dst, active, values);
@@ -1534,7 +1569,7 @@ fn local_place(warp: &Warp, at: Window, place: Place, bytes: u32) -> Step<usize>
 }
 
 /// Whether all live lanes of the warp are here, as `.aligned` demands; otherwise the split waits.
-fn aligned_here(warp: &mut Warp, current: usize, active: u32) -> Step<bool> {
+pub fn aligned_here(warp: &mut Warp, current: usize, active: u32) -> Step<bool> {
     let here = warp.splits[current].mask;
     if active != here {
         return Err(Fault::new(

@@ -1,0 +1,538 @@
+//! Tensor maps: the tensor that one describes, its encoding here, and the tiles that copies move.
+
+use std::ops::Range;
+
+/// The type of an element; the numbers are those of `CUtensorMapDataType`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum DataType {
+    U8 = 0,
+    U16 = 1,
+    U32 = 2,
+    I32 = 3,
+    U64 = 4,
+    I64 = 5,
+    F16 = 6,
+    F32 = 7,
+    F64 = 8,
+    Bf16 = 9,
+    /// f32 whose subnormals become zero.
+    F32Ftz = 10,
+    Tf32 = 11,
+    /// tf32 whose subnormals become zero.
+    Tf32Ftz = 12,
+}
+
+impl DataType {
+    const ALL: [Self; 13] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::I32,
+        Self::U64,
+        Self::I64,
+        Self::F16,
+        Self::F32,
+        Self::F64,
+        Self::Bf16,
+        Self::F32Ftz,
+        Self::Tf32,
+        Self::Tf32Ftz,
+    ];
+
+    /// The size of an element, in bytes.
+    pub fn bytes(self) -> u64 {
+        use DataType::*;
+        match self {
+            U8 => 1,
+            U16 | F16 | Bf16 => 2,
+            U32 | I32 | F32 | F32Ftz | Tf32 | Tf32Ftz => 4,
+            U64 | I64 | F64 => 8,
+        }
+    }
+
+    /// Whether it is a floating-point type, which loads may fill with NaN.
+    pub fn is_float(self) -> bool {
+        self as u32 >= DataType::F16 as u32
+    }
+}
+
+/// How channels are interleaved in global memory.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Interleave {
+    #[default]
+    None = 0,
+    Bytes16 = 1,
+    Bytes32 = 2,
+}
+
+/// How chunks, of 16 bytes unless said otherwise, are permuted in shared memory; the number is the span of the pattern
+/// in bytes.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Swizzle {
+    #[default]
+    None = 0,
+    Bytes32 = 1,
+    Bytes64 = 2,
+    Bytes128 = 3,
+    /// Chunks of 32 bytes; needs a GPU newer than sm_90.
+    Bytes128Atom32 = 4,
+    /// The same with the halves of every second 16 bytes exchanged.
+    Bytes128Atom32Flip8 = 5,
+    /// Chunks of 64 bytes; needs a GPU newer than sm_90.
+    Bytes128Atom64 = 6,
+}
+
+impl Swizzle {
+    /// The widest row of a box in shared memory, in bytes.
+    pub fn span(self) -> Option<u64> {
+        match self {
+            Swizzle::None => None,
+            Swizzle::Bytes32 => Some(32),
+            Swizzle::Bytes64 => Some(64),
+            Swizzle::Bytes128
+            | Swizzle::Bytes128Atom32
+            | Swizzle::Bytes128Atom32Flip8
+            | Swizzle::Bytes128Atom64 => Some(128),
+        }
+    }
+
+    /// Those of sm_90.
+    const EXECUTED: [Self; 4] = [Self::None, Self::Bytes32, Self::Bytes64, Self::Bytes128];
+
+    /// Where the byte that would be at a shared address lies: chunks of 16 bytes move within 128, by the
+    /// number of these.
+    fn place(self, address: u32) -> u32 {
+        let chunks = (1 << self as u32) - 1;
+        address ^ (address >> 7 & chunks) << 4
+    }
+}
+
+/// What a load gives for elements outside the tensor.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OutOfBounds {
+    #[default]
+    Zero = 0,
+    /// A special NaN that multiplies to zero in matrix instructions; floating-point types only.
+    Nan = 1,
+}
+
+/// A tensor in global memory and the tile that one copy moves: the arguments of `cuTensorMapEncodeTiled`.
+/// Dimensions are innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// Its address.
+    pub address: u64,
+    /// Its elements in each dimension.
+    pub dims: Vec<u64>,
+    /// The distance of neighbours in bytes, in each dimension but the innermost.
+    pub strides: Vec<u64>,
+    /// The elements of a tile in each dimension, before steps.
+    pub tile: Vec<u32>,
+    /// Every so many elements are copied; not in the innermost dimension.
+    pub steps: Vec<u32>,
+    /// The layout in global memory.
+    pub interleave: Interleave,
+    /// The swizzle in shared memory.
+    pub swizzle: Swizzle,
+    /// What a load gives outside the tensor.
+    pub out_of_bounds: OutOfBounds,
+}
+
+/// The bytes of a tensor map.
+pub const MAP_BYTES: u32 = 128;
+
+/// Marks maps for the CPU: the driver's own encoding is not public, and no kernel may look into one.
+const MAGIC: [u8; 8] = *b"ptx cpu\0";
+
+/// A field of a map, which `tensormap.replace` sets. The variants hold the dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    Address,
+    Dim(u32),
+    Stride(u32),
+    Tile(u32),
+    Step(u32),
+    /// The rank less one.
+    Rank,
+    DataType,
+    Interleave,
+    Swizzle,
+    OutOfBounds,
+}
+
+impl Field {
+    /// Its bytes in the map, little-endian:
+    ///
+    /// | bytes | field |
+    /// |---|---|
+    /// | 0 … 7 | mark |
+    /// | 8 … 15 | address |
+    /// | 16 … 35 | dimensions less one, 32 bits each |
+    /// | 40 … 71 | strides, 64 bits each |
+    /// | 72 … 81 | tile, 16 bits each |
+    /// | 82 … 86 | steps, 8 bits each |
+    /// | 87 … 91 | rank less one, data type, interleave, swizzle, out of bounds |
+    pub fn bytes(self) -> Range<usize> {
+        let element = |start: u32, size: u32, number: u32| {
+            let at = (start + size * number) as usize;
+            at..at + size as usize
+        };
+        match self {
+            Self::Address => 8..16,
+            Self::Dim(d) => element(16, 4, d),
+            Self::Stride(d) => element(40, 8, d),
+            Self::Tile(d) => element(72, 2, d),
+            Self::Step(d) => element(82, 1, d),
+            Self::Rank => 87..88,
+            Self::DataType => 88..89,
+            Self::Interleave => 89..90,
+            Self::Swizzle => 90..91,
+            Self::OutOfBounds => 91..92,
+        }
+    }
+
+    /// How the value of a `tensormap.replace` stands in the map.
+    pub fn encode(self, value: u64) -> u64 {
+        match self {
+            Self::Dim(_) => value.wrapping_sub(1),
+            // The ISA numbers `.f32.ftz` before `.f64` and `.bf16`.
+            Self::DataType if value == 8 => DataType::F32Ftz as u64,
+            Self::DataType if matches!(value, 9 | 10) => value - 1,
+            _ => value,
+        }
+    }
+}
+
+/// 16 bytes of a tile, which lie together in shared and in global memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The address in shared memory.
+    pub shared: u32,
+    /// The address in global memory of the first valid byte.
+    pub global: u64,
+    /// Which of the bytes are inside the tensor.
+    pub valid: Range<u32>,
+}
+
+/// The bytes of a [`Chunk`].
+pub const CHUNK: u32 = 16;
+
+impl Tensor {
+    /// The map for a kernel that the CPU executes, as its parameter; a kernel on a GPU cannot use it.
+    #[must_use]
+    pub fn encode(&self) -> [u8; MAP_BYTES as usize] {
+        let mut map = [0; MAP_BYTES as usize];
+        map[..MAGIC.len()].copy_from_slice(&MAGIC);
+        let mut put = |field: Field, value: u64| {
+            let bytes = field.bytes();
+            let len = bytes.len();
+            map[bytes].copy_from_slice(&value.to_le_bytes()[..len]);
+        };
+        put(Field::Address, self.address);
+        for d in 0..self.dims.len().min(5) {
+            put(Field::Dim(d as u32), self.dims[d].wrapping_sub(1));
+            put(Field::Tile(d as u32), self.tile[d].into());
+            put(Field::Step(d as u32), self.steps[d].into());
+        }
+        for (d, stride) in self.strides.iter().enumerate().take(4) {
+            put(Field::Stride(d as u32), *stride);
+        }
+        put(Field::Rank, (self.dims.len() as u64).wrapping_sub(1));
+        put(Field::DataType, self.data_type as u64);
+        put(Field::Interleave, self.interleave as u64);
+        put(Field::Swizzle, self.swizzle as u64);
+        put(Field::OutOfBounds, self.out_of_bounds as u64);
+        map
+    }
+}
+
+/// How the tiles of a tensor lie in memory.
+#[derive(Debug)]
+pub struct Layout {
+    pub tensor: Tensor,
+    /// The order of elements in shared memory: along which dimension, how many, and in which steps.
+    order: Vec<(usize, u32, u32)>,
+}
+
+impl Layout {
+    /// What a map describes, if a copy of `rank` dimensions can use it; the error says what was expected.
+    pub fn decode(map: &[u8], rank: u32) -> Result<Self, String> {
+        if !map.starts_with(&MAGIC) {
+            return Err("a tensor map for the CPU, as `Tensor::encode` makes it".to_owned());
+        }
+        let get = |field: Field| {
+            let mut value = [0; 8];
+            let bytes = &map[field.bytes()];
+            value[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(value)
+        };
+        let found = get(Field::Rank) + 1;
+        if found != u64::from(rank) {
+            return Err(format!("a tensor map of {rank} dimensions, found {found}"));
+        }
+        let layouts = [Interleave::None, Interleave::Bytes16, Interleave::Bytes32];
+        let tensor = Tensor {
+            data_type: choose(&DataType::ALL, get(Field::DataType), "data type")?,
+            address: get(Field::Address),
+            dims: (0..rank).map(|d| get(Field::Dim(d)) + 1).collect(),
+            strides: (0..rank - 1).map(|d| get(Field::Stride(d))).collect(),
+            tile: (0..rank).map(|d| get(Field::Tile(d)) as u32).collect(),
+            steps: (0..rank).map(|d| get(Field::Step(d)) as u32).collect(),
+            interleave: choose(&layouts, get(Field::Interleave), "interleave")?,
+            swizzle: choose(&Swizzle::EXECUTED, get(Field::Swizzle), "swizzle of sm_90")?,
+            out_of_bounds: choose(
+                &[OutOfBounds::Zero, OutOfBounds::Nan],
+                get(Field::OutOfBounds),
+                "fill",
+            )?,
+        };
+        if tensor.tile.contains(&0) || tensor.steps.contains(&0) {
+            return Err(format!(
+                "tiles and steps of at least one element, found {:?} and {:?}",
+                tensor.tile, tensor.steps
+            ));
+        }
+        if tensor.interleave != Interleave::None && rank < 3 {
+            return Err(format!(
+                "no interleave of fewer than 3 dimensions, found {:?}",
+                tensor.interleave
+            ));
+        }
+        let layout = Self {
+            order: order(&tensor),
+            tensor,
+        };
+        let (row, tensor) = (layout.row_bytes(), &layout.tensor);
+        let wide = tensor
+            .swizzle
+            .span()
+            .is_some_and(|span| u64::from(row) > span);
+        if !row.is_multiple_of(CHUNK) || wide {
+            return Err(format!(
+                "rows of a tile of whole 16 bytes and within the swizzle, found {row} bytes and {:?}",
+                tensor.swizzle
+            ));
+        }
+        Ok(layout)
+    }
+
+    fn row_bytes(&self) -> u32 {
+        self.order[0].1 * self.tensor.data_type.bytes() as u32
+    }
+
+    /// The bytes of a tile in shared memory.
+    pub fn tile_bytes(&self) -> u32 {
+        let rows = self.order[1..].iter();
+        rows.fold(self.row_bytes(), |bytes, (_, count, _)| {
+            bytes.saturating_mul(*count)
+        })
+    }
+
+    /// The bytes from `at` of the tile at `corner`, whose place in shared memory is `shared`.
+    pub fn chunk(&self, corner: &[i32], shared: u32, at: u32) -> Chunk {
+        let tensor = &self.tensor;
+        let element = tensor.data_type.bytes() as i64;
+        let mut coordinates = [0i64; 5];
+        for (coordinate, corner) in coordinates.iter_mut().zip(corner) {
+            *coordinate = i64::from(*corner);
+        }
+        let mut row = at / self.row_bytes();
+        for (d, count, step) in &self.order[1..] {
+            coordinates[*d] += i64::from(row % count) * i64::from(*step);
+            row /= count;
+        }
+        // Bytes along the innermost dimension.
+        let from = coordinates[0] * element + i64::from(at % self.row_bytes());
+        let end = tensor.dims[0] as i64 * element;
+        let (start, end) = (
+            (-from).clamp(0, 16) as u32,
+            (end - from).clamp(0, 16) as u32,
+        );
+        let inner = from.max(0) as u64;
+        let mut inside = coordinates[1..].iter().zip(&tensor.dims[1..]);
+        let inside = inside.all(|(at, dim)| (0..*dim as i64).contains(at));
+        let rows = coordinates[1..].iter().zip(&tensor.strides);
+        let rows = rows.map(|(at, stride)| (*at as u64).wrapping_mul(*stride));
+        let global = rows.fold(tensor.address, u64::wrapping_add);
+        let global = global.wrapping_add(match slice_bytes(tensor) {
+            None => inner,
+            Some(bytes) => {
+                let pixels = tensor.dims.len() - 2;
+                let slice = tensor.strides[pixels - 1].wrapping_mul(tensor.dims[pixels]);
+                (inner % bytes).wrapping_add((inner / bytes).wrapping_mul(slice))
+            }
+        });
+        Chunk {
+            shared: tensor.swizzle.place(shared + at),
+            global,
+            valid: if inside && start < end {
+                start..end
+            } else {
+                0..0
+            },
+        }
+    }
+
+    /// What a load gives for 16 bytes outside the tensor: zeros, or a NaN in each 16 bits.
+    pub fn outside(&self) -> [u8; CHUNK as usize] {
+        match self.tensor.out_of_bounds {
+            OutOfBounds::Zero => [0; CHUNK as usize],
+            OutOfBounds::Nan => std::array::from_fn(|at| [0xf7, 0x7f][at % 2]),
+        }
+    }
+
+    /// What a copy makes of elements: some types round to tf32, or lose subnormal numbers.
+    pub fn convert(&self, elements: &mut [u8]) {
+        let (flushes, rounds) = match self.tensor.data_type {
+            DataType::F32Ftz => (true, false),
+            DataType::Tf32 => (false, true),
+            DataType::Tf32Ftz => (true, true),
+            _ => return,
+        };
+        for element in elements.chunks_exact_mut(4) {
+            let mut bits = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
+            if flushes && bits & 0x7f80_0000 == 0 {
+                bits &= 0x8000_0000;
+            }
+            if rounds {
+                bits = to_tf32(bits);
+            }
+            element.copy_from_slice(&bits.to_le_bytes());
+        }
+    }
+}
+
+fn choose<T: Copy>(all: &[T], number: u64, what: &str) -> Result<T, String> {
+    let found = all.get(number as usize).copied();
+    found.ok_or_else(|| format!("a {what} below {}, found {number}", all.len()))
+}
+
+/// The bytes of a slice of channels, in an interleaved layout.
+fn slice_bytes(tensor: &Tensor) -> Option<u64> {
+    match tensor.interleave {
+        Interleave::None => None,
+        Interleave::Bytes16 => Some(16),
+        Interleave::Bytes32 => Some(32),
+    }
+}
+
+fn order(tensor: &Tensor) -> Vec<(usize, u32, u32)> {
+    let dims = tensor.tile.iter().zip(&tensor.steps).enumerate();
+    let mut order = Vec::from_iter(dims.map(|(d, (tile, step))| (d, tile.div_ceil(*step), *step)));
+    // Steps along the innermost dimension are ignored.
+    (order[0].1, order[0].2) = (tensor.tile[0], 1);
+    if let Some(bytes) = slice_bytes(tensor) {
+        // The channels of a slice, the pixels, the slices, the images.
+        let channels = (bytes / tensor.data_type.bytes()) as u32;
+        let slices = order[0].1.div_ceil(channels);
+        order[0].1 = order[0].1.min(channels);
+        order.insert(order.len() - 1, (0, slices, channels));
+    }
+    order
+}
+
+/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves away from zero.
+fn to_tf32(bits: u32) -> u32 {
+    const INFINITY: u32 = 0x7f80_0000;
+    const DROPPED: u32 = 0x1fff;
+    const HALF: u32 = 0x1000;
+    match bits & 0x7fff_ffff {
+        INFINITY => bits,
+        magnitude if magnitude > INFINITY => 0x7fff_ffff & !DROPPED,
+        _ => (bits + HALF) & !DROPPED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix() -> Tensor {
+        Tensor {
+            data_type: DataType::U32,
+            address: 0x1000,
+            dims: vec![6, 3],
+            strides: vec![32],
+            tile: vec![8, 2],
+            steps: vec![1, 1],
+            interleave: Interleave::None,
+            swizzle: Swizzle::None,
+            out_of_bounds: OutOfBounds::Zero,
+        }
+    }
+
+    #[test]
+    fn a_map_says_again_what_was_put_into_it() {
+        let layout = Layout::decode(&matrix().encode(), 2).unwrap();
+        assert_eq!((layout.tile_bytes(), layout.tensor), (64, matrix()));
+        let error = Layout::decode(&matrix().encode(), 3).unwrap_err();
+        assert!(error.contains("3 dimensions, found 2"), "{error}");
+        assert!(Layout::decode(&[0; 128], 2).is_err());
+    }
+
+    #[test]
+    fn a_replaced_field_is_another_tensor() {
+        let mut map = matrix().encode();
+        map[Field::Dim(1).bytes()].copy_from_slice(&(Field::Dim(1).encode(7) as u32).to_le_bytes());
+        map[Field::DataType.bytes()][0] = Field::DataType.encode(9) as u8;
+        let tensor = Layout::decode(&map, 2).unwrap().tensor;
+        assert_eq!((tensor.dims[1], tensor.data_type), (7, DataType::F64));
+    }
+
+    #[test]
+    fn chunks_over_an_edge_are_valid_in_part() {
+        let layout = Layout::decode(&matrix().encode(), 2).unwrap();
+        let chunk = |corner: [i32; 2], at| layout.chunk(&corner, 0x400, at);
+        assert_eq!(chunk([0, 0], 0).valid, 0..16);
+        assert_eq!(chunk([0, 0], 16).valid, 0..8);
+        assert_eq!(chunk([-1, 1], 0).valid, 4..16);
+        assert_eq!(chunk([-1, 1], 0).global, 0x1020);
+        assert_eq!(chunk([0, 2], 32).valid, 0..0);
+        assert_eq!(
+            chunk([4, 1], 0),
+            Chunk {
+                shared: 0x400,
+                global: 0x1030,
+                valid: 0..8
+            }
+        );
+    }
+
+    #[test]
+    fn slices_of_channels_lie_behind_the_pixels() {
+        // 24 channels of 2 bytes, 4 pixels, 2 images; slices of 8 channels.
+        let tensor = Tensor {
+            data_type: DataType::U16,
+            address: 0,
+            dims: vec![24, 4, 2],
+            strides: vec![16, 192],
+            tile: vec![16, 2, 1],
+            steps: vec![1; 3],
+            interleave: Interleave::Bytes16,
+            swizzle: Swizzle::None,
+            out_of_bounds: OutOfBounds::Zero,
+        };
+        let layout = Layout::decode(&tensor.encode(), 3).unwrap();
+        assert_eq!(layout.tile_bytes(), 64);
+        let global = |at| layout.chunk(&[8, 1, 1], 0, at).global;
+        assert_eq!([0, 16, 32, 48].map(global), [272, 288, 336, 352]);
+    }
+
+    #[test]
+    fn lines_of_128_bytes_are_swizzled_by_their_number() {
+        assert_eq!(Swizzle::Bytes128.place(0x80), 0x90);
+        assert_eq!(Swizzle::Bytes128.place(0x3f4), 0x384);
+        assert_eq!(Swizzle::Bytes64.place(0x180), 0x1b0);
+        assert_eq!(Swizzle::Bytes32.place(0x100), 0x100);
+    }
+}
