@@ -80,11 +80,6 @@ pub use names::*;
 pub use shared::{DynamicShared, Shared};
 pub use tags::*;
 pub use value::{bf16, bf16x2, f16, f16x2};
-pub use warpgroup::{
-    wgmma_mma_async, wgmma_mma_async_satfinite, wgmma_mma_async_scaled, wgmma_mma_async_sp,
-    wgmma_mma_async_sp_satfinite, wgmma_mma_async_sp_scaled, wgmma_mma_async_sp_transposed,
-    wgmma_mma_async_sp_transposed_b, wgmma_mma_async_transposed, wgmma_mma_async_transposed_b,
-};
 
 /// The code blocks of the guide page are tests.
 #[cfg(doctest)]

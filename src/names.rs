@@ -324,4 +324,9 @@ pub use crate::warp::{
     elect_sync, shfl_sync_bfly, shfl_sync_bfly_pred, shfl_sync_down, shfl_sync_down_pred,
     shfl_sync_idx, shfl_sync_idx_pred, shfl_sync_up, shfl_sync_up_pred,
 };
+pub use crate::warpgroup::{
+    wgmma_mma_async, wgmma_mma_async_satfinite, wgmma_mma_async_scaled, wgmma_mma_async_sp,
+    wgmma_mma_async_sp_satfinite, wgmma_mma_async_sp_scaled, wgmma_mma_async_sp_transposed,
+    wgmma_mma_async_sp_transposed_b, wgmma_mma_async_transposed, wgmma_mma_async_transposed_b,
+};
 pub use crate::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_wait_group};

@@ -101,9 +101,17 @@ has!(ptx_80 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "80", target_fea
 pub struct ptx_81;
 has!(ptx_81 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "81", target_feature = "ptx81"));
 
+/// PTX ISA 8.2 or later.
+pub struct ptx_82;
+has!(ptx_82 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "82", target_feature = "ptx82"));
+
 /// PTX ISA 8.3 or later.
 pub struct ptx_83;
 has!(ptx_83 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "83", target_feature = "ptx83"));
+
+/// PTX ISA 8.4 or later.
+pub struct ptx_84;
+has!(ptx_84 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "84", target_feature = "ptx84"));
 
 /// PTX ISA 8.6 or later.
 pub struct ptx_86;

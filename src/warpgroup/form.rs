@@ -6,6 +6,7 @@ use super::registers::Registers;
 use crate::asm::text;
 use crate::sealed::Sealed;
 use crate::tags::*;
+use crate::target::{Has, Target, ptx_84};
 use crate::value::{Value, f16x2};
 
 /// What a register of D holds: `f32`, `i32`, or two `f16`.
@@ -62,8 +63,10 @@ pub struct BySteps8;
 pub struct BySteps16;
 
 macro_rules! multiplies {
-    ($($a:ident $b:ident into $d:ty: $columns:ident $k:literal $types:literal $(, $constant:ident = $value:expr)*;)*) => {$(
-        impl Multiplies<$d> for ($a, $b) {
+    ($($a:ident $b:ident into $d:ty: $columns:ident $k:literal $types:literal $(, $constant:ident = $value:expr)* $(=> $isa:ident)?;)*) => {$(
+        impl Multiplies<$d> for ($a, $b)
+        $(where for<'a> Target: Has<$isa>)?
+        {
             type Columns = $columns;
             const K: u32 = $k;
             const TYPES: u128 = text($types);
@@ -89,8 +92,8 @@ multiplies! {
     element_e5m2 element_e4m3 into f16x2: BySteps8 32 ".f16.e5m2.e4m3";
     element_e5m2 element_e5m2 into f16x2: BySteps8 32 ".f16.e5m2.e5m2";
     element_s8 element_s8 into i32: BySteps16 32 ".s32.s8.s8", SCALES = false;
-    element_s8 element_u8 into i32: BySteps16 32 ".s32.s8.u8", SCALES = false;
-    element_u8 element_s8 into i32: BySteps16 32 ".s32.u8.s8", SCALES = false;
+    element_s8 element_u8 into i32: BySteps16 32 ".s32.s8.u8", SCALES = false => ptx_84;
+    element_u8 element_s8 into i32: BySteps16 32 ".s32.u8.s8", SCALES = false => ptx_84;
     element_u8 element_u8 into i32: BySteps16 32 ".s32.u8.u8", SCALES = false;
     element_b1 element_b1 into i32: BySteps16 256 ".s32.b1.b1", OPERATION = text(".and.popc"), SCALES = false;
 }

@@ -5,7 +5,7 @@ use super::form::{
     Sparse, Transposed, Transposes,
 };
 use crate::immediate::n32;
-use crate::target::{Has, Target, ptx_80, sm_90a};
+use crate::target::{Has, Target, ptx_80, ptx_82, sm_90a};
 
 /// Starts a multiplication of A, of 64 rows, by B, and adds D.
 ///
@@ -277,7 +277,7 @@ pub unsafe fn wgmma_mma_async_satfinite<A, B, D: Element, S: Source, const N: us
 ///
 /// ```text
 /// wgmma.mma_async.sp.sync.aligned.m64nNkK.dtype.atype.btype d, a, b-desc, sp-meta, sp-sel, scale-d{, immediates};
-///     PTX ISA 8.0, sm_90a
+///     PTX ISA 8.2, sm_90a
 /// ```
 ///
 /// - `type_a`, `type_b`: types of the elements of A and B, which with those of D decide K.
@@ -311,7 +311,7 @@ pub unsafe fn wgmma_mma_async_sp<A, B, D: Element, S: Source, const N: usize, co
     _sp_sel: n32<SP_SEL>,
     scale_d: bool,
 ) where
-    for<'a> Target: Has<ptx_80> + Has<sm_90a>,
+    for<'a> Target: Has<ptx_82> + Has<sm_90a>,
     (A, B): Multiplies<D> + Sparse,
     [D; N]: Columns<<(A, B) as Multiplies<D>>::Columns>,
 {
@@ -337,7 +337,7 @@ pub unsafe fn wgmma_mma_async_sp<A, B, D: Element, S: Source, const N: usize, co
 ///
 /// ```text
 /// wgmma.mma_async.sp.sync.aligned.m64nNkK.dtype.atype.btype d, a, b-desc, sp-meta, sp-sel, scale-d, imm-scale-a, imm-scale-b;
-///     PTX ISA 8.0, sm_90a
+///     PTX ISA 8.2, sm_90a
 /// ```
 ///
 /// - `type_a`, `type_b`: types of the elements of A and B, which with those of D decide K.
@@ -382,7 +382,7 @@ pub unsafe fn wgmma_mma_async_sp_scaled<
     _imm_scale_a: n32<IMM_SCALE_A>,
     _imm_scale_b: n32<IMM_SCALE_B>,
 ) where
-    for<'a> Target: Has<ptx_80> + Has<sm_90a>,
+    for<'a> Target: Has<ptx_82> + Has<sm_90a>,
     (A, B): Multiplies<D> + Scales + Sparse,
     [D; N]: Columns<<(A, B) as Multiplies<D>>::Columns>,
 {
@@ -409,7 +409,7 @@ pub unsafe fn wgmma_mma_async_sp_scaled<
 ///
 /// ```text
 /// wgmma.mma_async.sp.sync.aligned.m64nNkK.dtype.atype.btype d, a, b-desc, sp-meta, sp-sel, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b;
-///     PTX ISA 8.0, sm_90a
+///     PTX ISA 8.2, sm_90a
 /// ```
 ///
 /// - `type_a`, `type_b`: types of the elements of A and B, which with those of D decide K.
@@ -457,7 +457,7 @@ pub unsafe fn wgmma_mma_async_sp_transposed<
     _imm_trans_a: n32<IMM_TRANS_A>,
     _imm_trans_b: n32<IMM_TRANS_B>,
 ) where
-    for<'a> Target: Has<ptx_80> + Has<sm_90a>,
+    for<'a> Target: Has<ptx_82> + Has<sm_90a>,
     (A, B): Multiplies<D> + Transposes + Sparse,
     [D; N]: Columns<<(A, B) as Multiplies<D>>::Columns>,
 {
@@ -484,7 +484,7 @@ pub unsafe fn wgmma_mma_async_sp_transposed<
 ///
 /// ```text
 /// wgmma.mma_async.sp.sync.aligned.m64nNkK.dtype.atype.btype d, a, b-desc, sp-meta, sp-sel, scale-d, imm-scale-a, imm-scale-b, imm-trans-b;
-///     PTX ISA 8.0, sm_90a
+///     PTX ISA 8.2, sm_90a
 /// ```
 ///
 /// - `type_a`, `type_b`: types of the elements of A and B, which with those of D decide K.
@@ -530,7 +530,7 @@ pub unsafe fn wgmma_mma_async_sp_transposed_b<
     _imm_scale_b: n32<IMM_SCALE_B>,
     _imm_trans_b: n32<IMM_TRANS_B>,
 ) where
-    for<'a> Target: Has<ptx_80> + Has<sm_90a>,
+    for<'a> Target: Has<ptx_82> + Has<sm_90a>,
     (A, B): Multiplies<D> + Transposes + Sparse,
     [D; N]: Columns<<(A, B) as Multiplies<D>>::Columns>,
 {
@@ -551,7 +551,7 @@ pub unsafe fn wgmma_mma_async_sp_transposed_b<
 ///
 /// ```text
 /// wgmma.mma_async.sp.sync.aligned.m64nNkK.dtype.atype.btype.satfinite d, a, b-desc, sp-meta, sp-sel, scale-d;
-///     PTX ISA 8.0, sm_90a
+///     PTX ISA 8.2, sm_90a
 /// ```
 ///
 /// - `type_a`, `type_b`: types of the elements of A and B, which with those of D decide K.
@@ -592,7 +592,7 @@ pub unsafe fn wgmma_mma_async_sp_satfinite<
     _sp_sel: n32<SP_SEL>,
     scale_d: bool,
 ) where
-    for<'a> Target: Has<ptx_80> + Has<sm_90a>,
+    for<'a> Target: Has<ptx_82> + Has<sm_90a>,
     (A, B): Multiplies<D> + Saturates + Sparse,
     [D; N]: Columns<<(A, B) as Multiplies<D>>::Columns>,
 {

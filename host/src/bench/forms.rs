@@ -22,8 +22,9 @@ pub struct FormKernel<'a> {
 pub fn all(spec: &Spec) -> Vec<FormKernel<'_>> {
     let mut taken: HashMap<String, usize> = HashMap::new();
     spec.variants()
-        // What C++ has a default argument for is two functions in Rust, and one form.
-        .filter(|(.., variant)| variant.implied.is_empty())
+        // What C++ has a default argument for is two functions in Rust, and one form. What `cuda::ptx`
+        // lacks is not timed.
+        .filter(|(.., variant)| variant.implied.is_empty() && !variant.is_beyond())
         .map(|(family, overload, variant)| {
             let mut name = name(overload, variant);
             let count = taken.entry(name.clone()).or_default();
@@ -71,7 +72,7 @@ fn part(ty: &Type) -> Option<String> {
         Type::Pointer { to: of, .. } | Type::Scalar(of) | Type::Out { of, len: None } => {
             scalar(*of)
         }
-        Type::Array { of, len } | Type::Out { of, len: Some(len) } => {
+        Type::Array { of, len } | Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
             format!("{}x{len}", scalar(*of))
         }
     })

@@ -246,7 +246,7 @@ fn argument(
             }
         }
         Type::Array { .. } => arg.name.clone(),
-        Type::Out { .. } => language.out_argument(&arg.name),
+        Type::InOut { .. } | Type::Out { .. } => language.out_argument(&arg.name),
     }
 }
 

@@ -236,6 +236,10 @@ fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
                     .map(|word| rust_value(*of, &[word]));
                 format!("[{}]", Vec::from_iter(elements).join(", "))
             }
+            Type::InOut { .. } => anyhow::bail!(
+                "`{}` is read and written, which no form of `cuda::ptx` does",
+                arg.name
+            ),
             Type::Out { of, len } => {
                 let name = format!("out_{}", arg.name);
                 let ty = match len {

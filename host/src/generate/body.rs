@@ -47,6 +47,10 @@ pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
                 let class = operand.class.unwrap_or_default();
                 format!("in({class}) {value:#X}_{}", of.rust())
             }
+            OperandValue::InOut { arg, index, .. } => {
+                let class = operand.class.unwrap_or_default();
+                format!("inout({class}) {arg}[{index}]")
+            }
             OperandValue::In { arg, index, ty } => {
                 let class = operand.class.unwrap_or_default();
                 format!("in({class}) {}", input(arg, *index, ty))

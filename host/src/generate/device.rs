@@ -20,7 +20,8 @@ use crate::spec::{Family, Overload, Rule, Scalar, Type, Variant};
 pub(super) fn module(family: &Family) -> Result<String> {
     let mut body = String::new();
     for function in &family.functions {
-        for overload in &function.overloads {
+        let generated = |overload: &&Overload| overload.by_hand().is_none();
+        for overload in function.overloads.iter().filter(generated) {
             body += &self::overload(overload)?;
         }
     }
@@ -34,7 +35,8 @@ pub(super) fn module(family: &Family) -> Result<String> {
     let overloads = family
         .functions
         .iter()
-        .flat_map(|function| &function.overloads);
+        .flat_map(|function| &function.overloads)
+        .filter(|overload| overload.by_hand().is_none());
     if overloads
         .map(|overload| overload.variants[0].args.len())
         .max()

@@ -19,7 +19,8 @@ pub(super) fn map(spec: &Spec) -> String {
 }
 
 fn section(family: &Family) -> String {
-    let mut out = format!(
+    let mut rows = String::new();
+    let title = format!(
         "\n## {}\n\n| C++ | Rust | PTX ISA | architectures |\n|---|---|---|---|\n",
         family.name
     );
@@ -28,11 +29,15 @@ fn section(family: &Family) -> String {
         .iter()
         .flat_map(|function| &function.overloads)
     {
-        for form in overload.forms() {
+        for form in overload
+            .forms()
+            .into_iter()
+            .filter(|form| form.twin.is_none())
+        {
             let of_form = |variant: &&Variant| std::ptr::eq(&*variant.form, &**form);
             let variants: Vec<&Variant> = overload.variants.iter().filter(of_form).collect();
             let _ = writeln!(
-                out,
+                rows,
                 "| `{}` | `{}` | {} | {} |",
                 signature(overload, &variants),
                 overload.rust_name,
@@ -41,7 +46,8 @@ fn section(family: &Family) -> String {
             );
         }
     }
-    out
+    // A family may have nothing of `cuda::ptx`.
+    if rows.is_empty() { rows } else { title + &rows }
 }
 
 /// One value, or the distinct ones.
@@ -99,7 +105,9 @@ fn cpp_type(arg: &Arg) -> String {
             )
         }
         Type::Array { of, len } => format!("const {}(&)[{len}]", cpp_scalar(*of)),
-        Type::Out { of, len: Some(len) } => format!("{}(&)[{len}]", cpp_scalar(*of)),
+        Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
+            format!("{}(&)[{len}]", cpp_scalar(*of))
+        }
         Type::Out { of, len: None } => format!("{}&", cpp_scalar(*of)),
     }
 }

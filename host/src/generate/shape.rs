@@ -54,14 +54,17 @@ pub(super) struct Shape<'a> {
 pub(super) fn scalar_of(ty: &Type) -> Option<Scalar> {
     match ty {
         Type::Tag(_) | Type::Immediate { .. } => None,
-        Type::Scalar(of) | Type::Array { of, .. } | Type::Out { of, .. } => Some(*of),
+        Type::Scalar(of)
+        | Type::Array { of, .. }
+        | Type::InOut { of, .. }
+        | Type::Out { of, .. } => Some(*of),
         Type::Pointer { to, .. } => Some(*to),
     }
 }
 
 pub(super) fn length_of(ty: &Type) -> Option<usize> {
     match ty {
-        Type::Array { len, .. } => Some(*len),
+        Type::Array { len, .. } | Type::InOut { len, .. } => Some(*len),
         Type::Out { len, .. } => *len,
         _ => None,
     }
@@ -368,7 +371,7 @@ impl Position<'_> {
         };
         match &self.arg.ty {
             Type::Pointer { mutable, .. } => format!("{}{element}", pointer(*mutable)),
-            Type::Out { .. } => format!("&mut {array}"),
+            Type::InOut { .. } | Type::Out { .. } => format!("&mut {array}"),
             _ => array,
         }
     }
@@ -387,7 +390,7 @@ impl Position<'_> {
             _ if !self.is_converted() => name.clone(),
             (Type::Pointer { .. }, _) => format!("{name}.cast()"),
             (Type::Array { .. }, _) => format!("array_to_bits({name})"),
-            (Type::Out { .. }, _) => format!("array_bits_mut({name})"),
+            (Type::InOut { .. } | Type::Out { .. }, _) => format!("array_bits_mut({name})"),
             _ => format!("{name}.to_bits()"),
         }
     }
@@ -419,7 +422,9 @@ pub(super) fn rust_type(ty: &Type) -> String {
         Type::Pointer { mutable, to, .. } => format!("{}{}", pointer(*mutable), to.rust()),
         Type::Array { of, len } => format!("[{}; {len}]", of.rust()),
         Type::Out { of, len: None } => format!("&mut {}", of.rust()),
-        Type::Out { of, len: Some(len) } => format!("&mut [{}; {len}]", of.rust()),
+        Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
+            format!("&mut [{}; {len}]", of.rust())
+        }
     }
 }
 

@@ -171,18 +171,18 @@ pub(super) fn names(spec: &Spec) -> String {
     let mut out = header("spec/");
     out += "//! Every function of the crate, by family: what `use cuda_ptx::*` brings.\n\n";
     for family in &spec.families {
-        let names: Vec<&str> = family
+        let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let overloads = family
             .functions
             .iter()
-            .flat_map(|function| &function.overloads)
-            .map(|overload| overload.rust_name.as_str())
-            .collect();
-        let _ = writeln!(
-            out,
-            "pub use crate::{}::{{{}}};",
-            family.name,
-            names.join(", ")
-        );
+            .flat_map(|function| &function.overloads);
+        for overload in overloads {
+            let module = overload.by_hand().unwrap_or(&family.name);
+            modules.entry(module).or_default().push(&overload.rust_name);
+        }
+        for (module, names) in modules {
+            let _ = writeln!(out, "pub use crate::{module}::{{{}}};", names.join(", "));
+        }
     }
     out
 }

@@ -34,7 +34,9 @@ pub struct Mirror<'a> {
 pub struct Matching<'a> {
     /// One per variant of the headers, in their order.
     pub pairs: Vec<Pair<'a>>,
-    /// What the spec has and the headers have not.
+    /// What the spec says that `cuda::ptx` lacks, in its order.
+    pub beyond: Vec<Mirror<'a>>,
+    /// What else the spec has and the headers have not.
     pub extra: Vec<Mirror<'a>>,
     /// The pragmas of the headers that the spec lacks.
     pub missing_pragmas: Vec<&'a Overload>,
@@ -96,8 +98,15 @@ impl<'a> Matching<'a> {
                 None => missing_pragmas.push(pragma),
             }
         }
+        let beyond = spec.variants().filter(|(.., variant)| variant.is_beyond());
+        let beyond = beyond.map(|(family, overload, variant)| Mirror {
+            family,
+            overload,
+            variant,
+        });
         Ok(Self {
             pairs,
+            beyond: beyond.collect(),
             extra,
             missing_pragmas,
             families,
@@ -158,7 +167,7 @@ impl<'a> Candidates<'a> {
         // What C++ writes as a default argument is a function of its own in Rust, but the same form.
         let own = spec
             .variants()
-            .filter(|(_, _, variant)| variant.implied.is_empty());
+            .filter(|(.., variant)| variant.implied.is_empty() && !variant.is_beyond());
         for (order, (family, overload, variant)) in own.enumerate() {
             let tags = variant.args.iter().filter_map(|arg| match &arg.ty {
                 Type::Tag(tag) => Some(tag.name.clone()),

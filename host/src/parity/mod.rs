@@ -6,6 +6,7 @@
 //! | its tags and types decided | [`form`] |
 //! | its mirror in the spec | [`matching`] |
 //! | a kernel on each side that calls it once | [`cxx`], [`rust`], [`twins`] |
+//! | the C++ side of what the headers lack | [`beyond`] |
 //! | machine code for each architecture that it allows | [`assemble`] |
 //! | equal, explained or failed | [`outcome`], [`explained`] |
 //! | the table and the JSON | [`report`] |
@@ -17,6 +18,7 @@
 //! instruction.) With `--arch` both compilers are asked for that very architecture.
 
 pub mod assemble;
+pub mod beyond;
 pub mod cxx;
 pub mod explained;
 pub mod form;
@@ -35,7 +37,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::build::Arch;
-use crate::spec;
+use crate::spec::{self, Twin};
 use crate::toolchain::{self, CudaTools};
 use explained::Explained;
 use headers::Headers;
@@ -66,16 +68,17 @@ pub fn run(options: &Options) -> Result<()> {
     let spec = spec::load()?;
     let matching = Matching::new(&headers, &spec)?;
     let archs = architectures(options.arch.as_deref())?;
-    let scope = scope(&matching, options.family.as_deref(), &archs)?;
+    let (scope, subjects) = scope(&matching, options.family.as_deref(), &archs)?;
     let explained = Explained::load()?;
-    let outcomes = outcomes(&matching, &scope, &archs, &tools, &explained)?;
-    let report = Report::new(
+    let outcomes = outcomes(&subjects, &archs, &tools, &explained)?;
+    let mut report = Report::new(
         &headers.version,
         versions(&tools)?,
         &matching,
         &scope,
         &outcomes,
     );
+    report.count_beyond(&subjects, &outcomes);
     if let Some(path) = &options.json {
         let json = serde_json::to_string_pretty(&report)? + "\n";
         std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
@@ -105,38 +108,55 @@ fn versions(tools: &CudaTools) -> Result<BTreeMap<&'static str, String>> {
     ]))
 }
 
-/// The positions of the pairs of one family, or of all, that one of the architectures allows.
-fn scope(matching: &Matching, family: Option<&str>, archs: &[Arch]) -> Result<BTreeSet<usize>> {
+/// The positions of the pairs of one family, or of all, that one of the architectures allows; and what is to be
+/// compared: those that have a mirror, and then the forms that the headers lack.
+fn scope<'a>(
+    matching: &'a Matching,
+    family: Option<&str>,
+    archs: &[Arch],
+) -> Result<(BTreeSet<usize>, Vec<Subject<'a>>)> {
     let fits = |index: &usize| {
         let pair = &matching.pairs[*index];
         let in_family = family.is_none_or(|family| matching.family_of(pair) == Some(family));
         in_family && archs.iter().any(|arch| pair.form.overload.allows(*arch))
     };
     let scope: BTreeSet<_> = (0..matching.pairs.len()).filter(fits).collect();
-    if scope.is_empty() {
+    let mirrored = scope.iter().filter_map(|&index| {
+        let pair = &matching.pairs[index];
+        pair.mirror.map(|mirror| Subject {
+            index,
+            upstream: Some(&pair.form),
+            mirror,
+        })
+    });
+    let beyond = matching
+        .beyond
+        .iter()
+        .enumerate()
+        .map(|(at, &mirror)| Subject {
+            index: matching.pairs.len() + at,
+            upstream: None,
+            mirror,
+        });
+    let beyond = beyond.filter(|subject| {
+        let in_family = family.is_none_or(|family| subject.mirror.family.name == family);
+        in_family && archs.iter().any(|&arch| subject.in_cxx(arch))
+    });
+    let subjects = Vec::from_iter(mirrored.chain(beyond));
+    if scope.is_empty() && subjects.is_empty() {
         let families = matching.families().join(", ");
-        bail!("no form of CCCL fits; the families of spec/ are {families}");
+        bail!("no form fits; the families of spec/ are {families}");
     }
-    Ok(scope)
+    Ok((scope, subjects))
 }
 
 fn outcomes(
-    matching: &Matching,
-    scope: &BTreeSet<usize>,
+    subjects: &[Subject],
     archs: &[Arch],
     tools: &CudaTools,
     explained: &Explained,
 ) -> Result<BTreeMap<usize, Outcome>> {
-    let subject = |&index: &usize| {
-        let pair = &matching.pairs[index];
-        pair.mirror.map(|mirror| Subject {
-            index,
-            pair,
-            mirror,
-        })
-    };
-    let subjects = Vec::from_iter(scope.iter().filter_map(subject));
-    let plan = plan(&subjects, archs);
+    let plan = plan(subjects, archs);
     let progress = ProgressBar::new((plan.len() + archs.len()) as u64);
     progress.set_style(
         ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}").expect("the template is valid"),
@@ -154,9 +174,13 @@ fn outcomes(
         progress.inc(1);
     }
     let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
-    for subject in &subjects {
+    for subject in subjects {
         let [rust, cxx] = sides.each_ref().map(|side| side.get(&subject.index));
-        let ptx = rust.zip(cxx).map(|(rust, cxx)| Ptx::compare(rust, cxx));
+        let variant = subject.mirror.variant;
+        let ptx = rust.zip(cxx).map(|(rust, cxx)| match &variant.twin {
+            Some(Twin::Expression(_)) => Ptx::compare_with_function(rust, cxx, variant.opcode()),
+            _ => Ptx::compare(rust, cxx),
+        });
         let verdicts = BTreeMap::new();
         outcomes.insert(subject.index, Outcome { ptx, verdicts });
     }
@@ -166,7 +190,7 @@ fn outcomes(
             .join("parity")
             .join(arch.to_string());
         for (index, verdict) in
-            outcome::compare_on(arch, &subjects, &sides, tools, &folder, explained)?
+            outcome::compare_on(arch, subjects, &sides, tools, &folder, explained)?
         {
             outcomes
                 .entry(index)
@@ -208,8 +232,7 @@ fn architectures(name: Option<&str>) -> Result<Vec<Arch>> {
 /// Which forms to compile for which architecture, so that each is compiled once and few times anything is.
 fn plan<'a>(subjects: &[Subject<'a>], archs: &[Arch]) -> Vec<(Arch, Vec<Subject<'a>>)> {
     let allows = |subject: &Subject, arch: &Arch| {
-        subject.mirror.variant.targets.allow(&arch.to_string())
-            && subject.pair.form.overload.allows(*arch)
+        subject.mirror.variant.targets.allow(&arch.to_string()) && subject.in_cxx(*arch)
     };
     let mut left = subjects.to_vec();
     let mut plan = Vec::new();

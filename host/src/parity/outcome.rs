@@ -57,6 +57,23 @@ impl Ptx {
     }
 }
 
+impl Ptx {
+    /// Compares with a function of CUDA, which the compiler may not write as inline assembly: both kernels must have
+    /// the instruction.
+    pub fn compare_with_function(rust: &Twin, cxx: &Twin, opcode: &str) -> Self {
+        let has = |twin: &Twin| {
+            twin.text
+                .split([' ', '\t', '\n', ';'])
+                .any(|word| word == opcode)
+        };
+        match (has(rust), has(cxx)) {
+            (true, true) => Self::Equal,
+            (false, _) => Self::Differs(format!("Rust lacks `{opcode}`")),
+            (_, false) => Self::Differs(format!("C++ lacks `{opcode}`")),
+        }
+    }
+}
+
 /// The result of one form on one architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -142,7 +159,7 @@ pub fn compare_on(
 ) -> Result<HashMap<usize, Verdict>> {
     let name = arch.to_string();
     let in_spec = |subject: &Subject| subject.mirror.variant.targets.allow(&name);
-    let in_headers = |subject: &Subject| subject.pair.form.overload.allows(arch);
+    let in_headers = |subject: &Subject| subject.in_cxx(arch);
     let kernels = |side: &'_ Side, allows: &dyn Fn(&Subject) -> bool| -> Vec<(String, String)> {
         let allowed = subjects.iter().filter(|subject| allows(subject));
         allowed

@@ -10,6 +10,7 @@ use super::outcome::{Outcome, Ptx, Verdict};
 use super::twins::Subject;
 use crate::build::Arch;
 use crate::inspect::sass::Class;
+use crate::spec::Twin;
 
 /// The whole result.
 #[derive(Debug, Serialize)]
@@ -27,6 +28,23 @@ pub struct Report {
     pub architectures: BTreeMap<Arch, Counts>,
     /// The forms of each family.
     pub families: BTreeMap<String, FamilyCounts>,
+    /// The forms that the headers lack.
+    pub beyond: Beyond,
+}
+
+/// How the forms compare that the headers lack.
+#[derive(Debug, Default, Serialize)]
+pub struct Beyond {
+    forms: usize,
+    /// Those whose other side is a function of CUDA, not inline assembly.
+    with_function: usize,
+    #[serde(flatten)]
+    compared: Compared,
+    /// The forms of each architecture.
+    #[serde(serialize_with = "by_name")]
+    architectures: BTreeMap<Arch, Counts>,
+    /// The forms of each family.
+    families: BTreeMap<String, FamilyCounts>,
 }
 
 /// Which overloads are mirrored.
@@ -42,6 +60,13 @@ pub struct Overloads {
 #[derive(Debug, Serialize)]
 pub struct Variants {
     upstream: usize,
+    #[serde(flatten)]
+    compared: Compared,
+}
+
+/// How forms compare.
+#[derive(Debug, Default, Serialize)]
+pub struct Compared {
     ptx_equal: usize,
     assembled: usize,
     sass_identical: usize,
@@ -127,6 +152,7 @@ impl Report {
             variants: Variants::new(scope.len()),
             architectures: BTreeMap::new(),
             families: BTreeMap::new(),
+            beyond: Beyond::default(),
         };
         report.count_overloads(matching, scope);
         for &index in scope {
@@ -140,13 +166,13 @@ impl Report {
             let outcome = outcomes.get(&index).cloned().unwrap_or_default();
             let form = Subject {
                 index,
-                pair,
+                upstream: Some(&pair.form),
                 mirror,
             }
             .form();
             family.add(&outcome);
-            report.variants.add(&form, &outcome);
-            report.variants.check_isa(
+            report.variants.compared.add(&form, &outcome);
+            report.variants.compared.check_isa(
                 &form,
                 pair.form.overload.isa.since,
                 u32::from(mirror.variant.isas.first.0),
@@ -156,6 +182,25 @@ impl Report {
             }
         }
         report
+    }
+
+    /// Counts the outcomes of those of `subjects` that the headers lack.
+    pub fn count_beyond(&mut self, subjects: &[Subject], outcomes: &BTreeMap<usize, Outcome>) {
+        let beyond = &mut self.beyond;
+        for subject in subjects.iter().filter(|subject| subject.upstream.is_none()) {
+            let outcome = outcomes.get(&subject.index).cloned().unwrap_or_default();
+            let family = subject.mirror.family.name.clone();
+            let family = beyond.families.entry(family).or_default();
+            family.variants += 1;
+            family.add(&outcome);
+            beyond.forms += 1;
+            let twin = &subject.mirror.variant.twin;
+            beyond.with_function += usize::from(matches!(twin, Some(Twin::Expression(_))));
+            beyond.compared.add(&subject.form(), &outcome);
+            for (arch, verdict) in &outcome.verdicts {
+                beyond.architectures.entry(*arch).or_default().add(verdict);
+            }
+        }
     }
 
     fn count_overloads(&mut self, matching: &Matching, scope: &BTreeSet<usize>) {
@@ -189,7 +234,9 @@ impl Report {
 
     /// Whether every form of the headers is mirrored, equal or explained.
     pub fn holds(&self) -> bool {
-        self.overloads.missing.is_empty() && self.variants.failed.is_empty()
+        self.overloads.missing.is_empty()
+            && self.variants.compared.failed.is_empty()
+            && self.beyond.compared.failed.is_empty()
     }
 
     /// One row per family, then one per architecture.
@@ -207,7 +254,10 @@ impl Report {
             "explained",
             "failed",
         ]);
-        for (name, it) in &self.families {
+        let beyond = self.beyond.families.iter();
+        let beyond = beyond.map(|(name, it)| (format!("beyond: {name}"), it));
+        let mirrored = self.families.iter().map(|(name, it)| (name.clone(), it));
+        for (name, it) in mirrored.chain(beyond) {
             let counts = [
                 it.overloads,
                 it.mirrored,
@@ -220,7 +270,7 @@ impl Report {
                 it.explained,
                 it.failed,
             ];
-            families.add_row(row(name, &counts));
+            families.add_row(row(&name, &counts));
         }
         let mut architectures = table(&[
             "architecture",
@@ -232,7 +282,13 @@ impl Report {
             "rejected",
             "failed",
         ]);
-        for (arch, it) in &self.architectures {
+        let beyond = self.beyond.architectures.iter();
+        let beyond = beyond.map(|(arch, it)| (format!("beyond: {arch}"), it));
+        let mirrored = self.architectures.iter();
+        for (name, it) in mirrored
+            .map(|(arch, it)| (arch.to_string(), it))
+            .chain(beyond)
+        {
             let counts = [
                 it.forms,
                 it.identical,
@@ -242,7 +298,7 @@ impl Report {
                 it.rejected,
                 it.failed,
             ];
-            architectures.add_row(row(&arch.to_string(), &counts));
+            architectures.add_row(row(&name, &counts));
         }
         format!("{families}\n{architectures}")
     }
@@ -265,28 +321,31 @@ impl Report {
 
     /// The totals, and every form with something to say, in lines.
     pub fn summary(&self) -> String {
-        let (overloads, variants) = (&self.overloads, &self.variants);
+        let (overloads, mirrored) = (&self.overloads, &self.variants.compared);
+        let beyond = &self.beyond;
         let mut lines = Vec::new();
         lines.extend(self.missing_functions());
         let remarks =
             |title, remarks: &[Remark]| remarks.iter().map(|it| it.line(title)).collect::<Vec<_>>();
-        lines.extend(remarks("explained", &variants.sass_explained));
-        lines.extend(remarks("failed", &variants.failed));
+        for compared in [mirrored, &beyond.compared] {
+            lines.extend(remarks("explained", &compared.sass_explained));
+            lines.extend(remarks("failed", &compared.failed));
+        }
         lines.push(format!(
-            "CCCL {}: {}/{} overloads, {}/{} variants with equal PTX, {} assembled, SASS of {} equal \
-             ({} identical, {} equivalent, {} fewer), {} explained, {} failures",
+            "CCCL {}: {}/{} overloads, {}/{} variants with equal PTX, {}",
             self.cccl,
             overloads.mirrored,
             overloads.upstream,
-            variants.ptx_equal,
-            variants.upstream,
-            variants.assembled,
-            variants.sass_equal,
-            variants.sass_identical,
-            variants.sass_equivalent,
-            variants.sass_fewer,
-            variants.sass_explained.len(),
-            variants.failed.len(),
+            mirrored.ptx_equal,
+            self.variants.upstream,
+            mirrored.summary(),
+        ));
+        lines.push(format!(
+            "beyond: {}/{} forms with equal PTX, {} of them with a function of CUDA, {}",
+            beyond.compared.ptx_equal,
+            beyond.forms,
+            beyond.with_function,
+            beyond.compared.summary(),
         ));
         lines.join("\n")
     }
@@ -296,16 +355,23 @@ impl Variants {
     fn new(upstream: usize) -> Self {
         Self {
             upstream,
-            ptx_equal: 0,
-            assembled: 0,
-            sass_identical: 0,
-            sass_equivalent: 0,
-            sass_fewer: 0,
-            sass_equal: 0,
-            sass_explained: Vec::new(),
-            failed: Vec::new(),
-            rejected: Vec::new(),
+            compared: Compared::default(),
         }
+    }
+}
+
+impl Compared {
+    fn summary(&self) -> String {
+        format!(
+            "{} assembled, SASS of {} equal ({} identical, {} equivalent, {} fewer), {} explained, {} failures",
+            self.assembled,
+            self.sass_equal,
+            self.sass_identical,
+            self.sass_equivalent,
+            self.sass_fewer,
+            self.sass_explained.len(),
+            self.failed.len(),
+        )
     }
 
     fn add(&mut self, form: &str, outcome: &Outcome) {
@@ -332,9 +398,7 @@ impl Variants {
         self.failed.extend(remarks(outcome.failed()));
         self.rejected.extend(remarks(outcome.rejected()));
     }
-}
 
-impl Variants {
     /// The headers count PTX ISA versions in hundredths, the spec in tenths.
     fn check_isa(&mut self, form: &str, headers: u32, spec: u32) {
         if headers != spec * 10 {

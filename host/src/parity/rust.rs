@@ -150,6 +150,21 @@ impl Twin {
                 let elements = (0..*len).map(|index| self.value(&format!("{name}_{index}"), *of));
                 format!("[{}]", Vec::from_iter(elements).join(", "))
             }
+            Type::InOut { of, len } => {
+                // One by one, or the array would be copied to local memory.
+                self.parameters.push(format!("{name}: *mut {}", of.rust()));
+                self.before.push(format!(
+                    "let mut {name}_values: [{}; {len}] = core::mem::zeroed();",
+                    of.rust()
+                ));
+                for index in 0..*len {
+                    self.before
+                        .push(format!("{name}_values[{index}] = *{name}.add({index});"));
+                    self.after
+                        .push(format!("*{name}.add({index}) = {name}_values[{index}];"));
+                }
+                format!("&mut {name}_values")
+            }
             Type::Out { of, len } => {
                 // Not `[0; N]`, which is a loop and would leave the array in local memory.
                 let ty = match len {

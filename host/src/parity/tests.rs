@@ -198,7 +198,7 @@ fn forms_are_compiled_once_where_most_of_them_exist() {
     let subjects = matching.pairs.iter().enumerate();
     let subjects = Vec::from_iter(subjects.map(|(index, pair)| Subject {
         index,
-        pair,
+        upstream: Some(&pair.form),
         mirror: pair.mirror.unwrap(),
     }));
     let plan_of = |names: &[&str]| {
@@ -277,4 +277,60 @@ fn an_architecture_that_ptxas_does_not_know_lists_those_it_does() {
         "{error}"
     );
     assert!(architectures(None).unwrap().len() > 20);
+}
+
+/// What [`FAMILY`] has beyond the headers.
+const BEYOND: &str = "
+instruction shake
+    link shake
+    about Shakes.
+    safety Do not.
+    cxx asm
+
+fn shake(d: inout [f32; n/2], a: u64, scale: bool)
+    shake.m{.n}k8 d, a, scale;
+    .n = 4..=8 step 4
+    PTX 8.0, sm_90
+
+fn hug(a: u32) -> d: u32
+    hug.op d, a;
+    .op = b32
+    cxx __hug{.op}(a)
+    PTX 8.0, sm_90
+";
+
+#[test]
+fn a_form_with_a_twin_is_beyond_the_headers_and_neither_missing_nor_extra() {
+    let (headers, spec) = (
+        Headers::of_text(HEADER),
+        spec(&(FAMILY.to_owned() + BEYOND)),
+    );
+    let matching = Matching::new(&headers, &spec).unwrap();
+    assert_eq!(pairs_with_mirror(&matching), [true, true, true]);
+    assert!(matching.extra.is_empty());
+    let opcodes = matching.beyond.iter().map(|mirror| mirror.variant.opcode());
+    assert_eq!(
+        Vec::from_iter(opcodes),
+        ["shake.m4k8", "shake.m8k8", "hug.b32"]
+    );
+
+    let kernels = matching
+        .beyond
+        .iter()
+        .map(|mirror| beyond::kernel("k", mirror.variant));
+    let kernels = Vec::from_iter(kernels);
+    assert!(
+        kernels[0].contains("k(float* a0, uint64_t a, uint32_t a2)"),
+        "{}",
+        kernels[0]
+    );
+    for line in [
+        "d[1] = a0[1];",
+        "shake.m4k8 {%0, %1}, %2, PRED_scale;",
+        r#": "+f"(d[0]), "+f"(d[1]) : "l"(a), "r"(static_cast<uint32_t>(scale)) : "memory");"#,
+        "a0[1] = d[1];",
+    ] {
+        assert!(kernels[0].contains(line), "{line} is not in {}", kernels[0]);
+    }
+    assert!(kernels[2].contains("d = __hugb32(a);"), "{}", kernels[2]);
 }

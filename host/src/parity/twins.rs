@@ -7,8 +7,9 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-use super::matching::{Mirror, Pair};
-use super::{cxx, rust};
+use super::form::Form;
+use super::matching::Mirror;
+use super::{beyond, cxx, rust};
 use crate::build::{Arch, CppTwin, Isa, KernelCrate};
 use crate::inspect::ptx::Module;
 use crate::toolchain;
@@ -16,14 +17,14 @@ use crate::toolchain;
 /// The newest PTX ISA version: everything that the headers have exists in it.
 const ISA: Isa = Isa { major: 9, minor: 5 };
 
-/// A pair that has both sides.
+/// A form that has both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Its position in the headers.
+    /// Its position in the headers, or behind those of the headers if they lack it.
     pub index: usize,
-    /// The variant of the headers.
-    pub pair: &'a Pair<'a>,
-    /// Its mirror.
+    /// The variant of the headers; without one the spec says how C++ says it.
+    pub upstream: Option<&'a Form<'a>>,
+    /// The variant of the spec.
     pub mirror: Mirror<'a>,
 }
 
@@ -31,6 +32,14 @@ impl Subject<'_> {
     /// The name of its kernels.
     pub fn kernel(&self) -> String {
         format!("f{:04}_{}", self.index, self.mirror.overload.function)
+    }
+
+    /// Whether C++ has it on this architecture.
+    pub fn in_cxx(&self, arch: Arch) -> bool {
+        match self.upstream {
+            Some(form) => form.overload.allows(arch),
+            None => self.mirror.variant.targets.allow(&arch.to_string()),
+        }
     }
 
     /// What reports call it: the C++ function and the instruction.
@@ -97,7 +106,10 @@ fn build_rust(subjects: &[Subject], arch: Arch, folder: &Path) -> Result<PathBuf
 fn build_cxx(subjects: &[Subject], arch: Arch, folder: &Path) -> Result<PathBuf> {
     let mut source = cxx::PRELUDE.to_owned();
     for subject in subjects {
-        source += &cxx::kernel(&subject.kernel(), &subject.pair.form, subject.mirror);
+        source += &match subject.upstream {
+            Some(form) => cxx::kernel(&subject.kernel(), form, subject.mirror),
+            None => beyond::kernel(&subject.kernel(), subject.mirror.variant),
+        };
     }
     let file = folder.join("twins.cu");
     write_if_changed(&file, &source)?;

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use super::parse::{Form, Member, Set, Source};
 use super::tag::TagTable;
-use super::types::Type;
+use super::types::{Twin, Type};
 use super::{Arg, Variant};
 
 /// Set name → how PTX spells the chosen member, without the leading dot.
@@ -137,12 +137,28 @@ fn variant(
         args,
         implied,
         result,
+        twin: form.twin.as_ref().map(|twin| self::twin(twin, &choice)),
         effects: form.effects.effects,
         isas,
         targets,
     };
     check_use(form, &variant)?;
     Ok(variant)
+}
+
+/// The twin with sets in braces replaced, as in `__reduce_{.op}_sync(mask, value)`.
+fn twin(twin: &Twin, choice: &Choice) -> Twin {
+    match twin {
+        Twin::Assembly => Twin::Assembly,
+        Twin::Expression(text) => Twin::Expression(interpolate(text, choice)),
+    }
+}
+
+/// Replaces `{.set}` by the member alone.
+fn interpolate(text: &str, choice: &Choice) -> String {
+    choice.iter().fold(text.to_string(), |text, (name, value)| {
+        text.replace(&format!("{{.{name}}}"), value)
+    })
 }
 
 /// Replaces whole words that name a set.
@@ -244,6 +260,7 @@ fn shown(form: &Form, choice: &Choice, absent: &[&str]) -> Result<String> {
 fn opcode_of(form: &Form, opcode: &str, choice: &Choice) -> String {
     let is_argument = |name: &str| form.args.iter().any(|arg| arg.name == name);
     let mut out = String::new();
+    let opcode = &interpolate(opcode, choice);
     let pieces: Vec<&str> = words(opcode).collect();
     for (index, piece) in pieces.iter().enumerate() {
         let qualifies = pieces.get(index + 1).is_some_and(|next| *next == "::");

@@ -23,7 +23,7 @@ pub use parse::{Check, Form, FormArg, Instruction, Location, Member, Rule, Set, 
 pub use ptx::{AsmOperand, OperandValue};
 pub use tag::{Tag, TagFamily, TagTable};
 pub use target::{Isa, Isas, Targets, all_architectures, included_architectures};
-pub use types::{Scalar, Space, Type};
+pub use types::{Scalar, Space, Twin, Type};
 
 /// Everything in `spec/`.
 #[derive(Debug)]
@@ -85,6 +85,8 @@ pub struct Variant {
     /// The instruction as documentation shows it: as in the spec, without the operands that this
     /// variant lacks, and with the tags that its form leaves no choice of.
     pub shown: String,
+    /// How C++ says this, if `cuda::ptx` lacks it.
+    pub twin: Option<Twin>,
     /// What the inline assembly does besides computing its outputs.
     pub effects: Effects,
     /// The PTX ISA versions that have this instruction.
@@ -122,6 +124,11 @@ impl Variant {
             .unwrap_or(self.ptx.as_str())
     }
 
+    /// Whether `cuda::ptx` lacks this.
+    pub fn is_beyond(&self) -> bool {
+        self.twin.is_some()
+    }
+
     /// Whether the instruction can be assembled for `architecture` (such as `sm_90a`) at `isa`.
     pub fn is_available(&self, architecture: &str, isa: Isa) -> bool {
         self.isas.contain(isa) && self.targets.allow(architecture)
@@ -139,6 +146,11 @@ impl Variant {
 }
 
 impl Overload {
+    /// The module with the function, if it is not generated.
+    pub fn by_hand(&self) -> Option<&str> {
+        self.variants[0].form.instruction.by_hand.as_deref()
+    }
+
     /// The forms of the spec that the variants come from, each once.
     pub fn forms(&self) -> Vec<&Arc<Form>> {
         let mut forms: Vec<&Arc<Form>> = Vec::new();

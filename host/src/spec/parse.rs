@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use super::Effects;
 use super::tag::TagTable;
 use super::target::{Isa, Isas, Targets};
+use super::types::Twin;
 
 /// A line of a spec file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct Instruction {
     pub effects: StatedEffects,
     /// Whether calling it can never break memory safety.
     pub safe: bool,
+    /// How C++ says the forms that `cuda::ptx` lacks, unless they say it themselves.
+    pub twin: Option<Twin>,
+    /// The module that has the functions, if they are not generated.
+    pub by_hand: Option<String>,
 }
 
 /// What an argument must be, where a debug build can see it.
@@ -141,6 +146,8 @@ pub struct Form {
     pub about: Option<String>,
     /// Added to what the caller must guarantee.
     pub safety: Vec<String>,
+    /// How C++ says it, if `cuda::ptx` lacks it.
+    pub twin: Option<Twin>,
 }
 
 /// An argument as written.
@@ -274,6 +281,8 @@ fn instruction_block(at: Location, name: &str, block: Vec<Numbered>) -> Result<I
             reason: None,
         },
         safe: false,
+        twin: None,
+        by_hand: None,
     };
     for (at, line) in block {
         let (key, text) = line.split_once(' ').unwrap_or((line.as_str(), ""));
@@ -292,8 +301,10 @@ fn instruction_block(at: Location, name: &str, block: Vec<Numbered>) -> Result<I
             "must_use" => instruction.must_use = Some(text),
             "safe" => instruction.safe = true,
             "effects" => instruction.effects = stated_effects(&at, &text)?,
+            "cxx" => instruction.twin = Some(twin(&text)),
+            "by_hand" => instruction.by_hand = Some(text),
             _ => bail!(
-                "{at}: expected link, about, safety, safe, operand, check, must_use or effects, found `{key}`"
+                "{at}: expected link, about, safety, safe, operand, check, must_use, effects, cxx or by_hand, found `{key}`"
             ),
         }
     }
@@ -333,6 +344,7 @@ fn form(
     let mut effects = instruction.effects.clone();
     let mut about = None;
     let mut safety = Vec::new();
+    let mut twin = instruction.twin.clone();
     for (at, line) in lines {
         if line.starts_with('.') && !line.ends_with(';') {
             sets.push(set(&at, &line)?);
@@ -352,10 +364,12 @@ fn form(
             about = Some(text.trim().to_string());
         } else if let Some(text) = line.strip_prefix("safety ") {
             safety.push(text.trim().to_string());
+        } else if let Some(text) = line.strip_prefix("cxx ") {
+            twin = Some(self::twin(text));
         } else {
             bail!(
                 "{at}: expected a PTX line (ending in `;`), a set (`.name = …`), `PTX VERSION, \
-                 sm_N`, `rust`, `predicate`, `effects`, `about` or `safety`, found `{line}`"
+                 sm_N`, `rust`, `predicate`, `effects`, `about`, `safety` or `cxx`, found `{line}`"
             );
         }
     }
@@ -380,7 +394,16 @@ fn form(
         effects,
         about,
         safety,
+        twin,
     })
+}
+
+/// `asm`, or an expression.
+fn twin(text: &str) -> Twin {
+    match text.trim() {
+        "asm" => Twin::Assembly,
+        expression => Twin::Expression(expression.to_string()),
+    }
 }
 
 /// `memory`, `volatile REASON` or `pure REASON`.
@@ -535,6 +558,10 @@ fn set(at: &Location, line: &str) -> Result<Set> {
         members: Vec::new(),
     };
     for text in members.split('|') {
+        if let Some(range) = range(at, text.trim())? {
+            set.members.extend(range);
+            continue;
+        }
         for member in member(at, text.trim(), set.names.len())? {
             if set
                 .members
@@ -547,6 +574,25 @@ fn set(at: &Location, line: &str) -> Result<Set> {
         }
     }
     Ok(set)
+}
+
+/// The members of `8..=256 step 8`; `None` if it is something else.
+fn range(at: &Location, text: &str) -> Result<Option<Vec<Member>>> {
+    let Some((low, rest)) = text.split_once("..=") else {
+        return Ok(None);
+    };
+    let (high, step) = rest.split_once(" step ").unwrap_or((rest, "1"));
+    let number = |text: &str| text.trim().parse::<usize>();
+    let (Ok(low), Ok(high), Ok(step @ 1..)) = (number(low), number(high), number(step)) else {
+        bail!("{at}: expected `LOW..=HIGH step STEP`, found `{text}`");
+    };
+    let member = |value: usize| Member {
+        values: vec![value.to_string()],
+        isa: None,
+        targets: None,
+        except: None,
+    };
+    Ok(Some((low..=high).step_by(step).map(member).collect()))
 }
 
 /// The members that one alternative of a set stands for; `{a b}` stands for both.

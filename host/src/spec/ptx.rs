@@ -38,6 +38,15 @@ pub enum OperandValue {
         /// What one register holds.
         of: Scalar,
     },
+    /// Read from an argument and written to it.
+    InOut {
+        /// The argument.
+        arg: String,
+        /// Its element.
+        index: usize,
+        /// What one register holds.
+        of: Scalar,
+    },
     /// A value that the form implies.
     Implied {
         /// The value.
@@ -67,7 +76,7 @@ fn slots(ty: &Type) -> Slots {
     };
     match ty {
         Type::Scalar(of) => scalar(*of),
-        Type::Array { of, len } => Slots {
+        Type::Array { of, len } | Type::InOut { of, len } => Slots {
             of: *of,
             count: Some(*len),
         },
@@ -120,9 +129,23 @@ pub(super) fn operands(variant: &Variant) -> Vec<AsmOperand> {
             });
         }
     }
+    for arg in &variant.args {
+        let Type::InOut { of, len } = arg.ty else {
+            continue;
+        };
+        operands.extend((0..len).map(|index| AsmOperand {
+            name: format!("{}{index}", arg.name),
+            class: Some(class(of.bits())),
+            value: OperandValue::InOut {
+                arg: arg.name.clone(),
+                index,
+                of,
+            },
+        }));
+    }
     for arg in variant.args.iter().filter(|arg| !is_output(variant, arg)) {
         let class = match &arg.ty {
-            Type::Tag(_) | Type::Out { .. } => continue,
+            Type::Tag(_) | Type::Out { .. } | Type::InOut { .. } => continue,
             Type::Immediate { .. } => {
                 operands.push(AsmOperand {
                     name: arg.name.clone(),

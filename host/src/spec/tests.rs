@@ -298,3 +298,35 @@ fn an_architecture_includes_older_ones_and_its_own_suffixes() {
     );
     assert!(!included_architectures("sm_100a").contains(&"90a"));
 }
+
+#[test]
+fn ranges_lengths_and_twins_follow_the_chosen_member() {
+    let spec = spec(
+        "
+fn test(d: inout [f32; n/2], a: u32)
+    test.m{.n}.it d, a;
+    .n = 8..=24 step 8
+    cxx test_{.n}(d, a)
+    PTX 8.0, sm_90
+",
+    )
+    .unwrap();
+    let variants: Vec<_> = spec.variants().map(|(.., variant)| variant).collect();
+    let ptx = variants.iter().map(|variant| variant.ptx.as_str());
+    assert_eq!(
+        ptx.collect::<Vec<_>>(),
+        [
+            "test.m8.it {d}, {a};",
+            "test.m16.it {d}, {a};",
+            "test.m24.it {d}, {a};"
+        ]
+    );
+    let last = variants[2];
+    let of = Scalar::F32;
+    assert_eq!(last.args[0].ty, Type::InOut { of, len: 12 });
+    assert_eq!(last.asm_operands().len(), 13);
+    assert_eq!(
+        last.twin,
+        Some(Twin::Expression("test_24(d, a)".to_string()))
+    );
+}

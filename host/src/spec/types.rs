@@ -36,6 +36,13 @@ pub enum Type {
         /// Number of elements.
         len: usize,
     },
+    /// Values in several registers that are read and written: `&mut [T; len]`.
+    InOut {
+        /// Element type.
+        of: Scalar,
+        /// Number of elements.
+        len: usize,
+    },
     /// An output written through a reference: `&mut T`, or `&mut [T; len]`.
     Out {
         /// Element type.
@@ -43,6 +50,15 @@ pub enum Type {
         /// Number of elements, if it is an array.
         len: Option<usize>,
     },
+}
+
+/// How the C++ twin of a form that `cuda::ptx` lacks is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Twin {
+    /// As inline assembly of the same text.
+    Assembly,
+    /// As this expression, in which words are names of arguments: a function of CUDA.
+    Expression(String),
 }
 
 /// A state space, as far as the conversion of a pointer goes.
@@ -163,6 +179,12 @@ impl Type {
         if let Some(range) = text.strip_prefix("n32 ") {
             return immediate(range);
         }
+        if let Some(rest) = text.strip_prefix("inout ") {
+            return match array(rest)? {
+                Some((of, len)) => Ok(Type::InOut { of, len }),
+                None => Err(format!("expected `inout [T; N]`, found `{text}`")),
+            };
+        }
         if let Some(rest) = text.strip_prefix("&mut ") {
             return Ok(match array(rest)? {
                 Some((of, len)) => Type::Out { of, len: Some(len) },
@@ -206,7 +228,7 @@ fn pointer_to(text: &str, space: Space) -> Result<Type, String> {
     })
 }
 
-/// `[T; 4]`, `[T; x4]`, `[T; 2*x4]`: of the length only digits count.
+/// `[T; 4]`, `[T; x4]`, `[T; 2*x4]`, `[T; 8/2]`: of the length only digits count.
 fn array(text: &str) -> Result<Option<(Scalar, usize)>, String> {
     let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) else {
         return Ok(None);
@@ -214,14 +236,25 @@ fn array(text: &str) -> Result<Option<(Scalar, usize)>, String> {
     let (of, len) = inner
         .split_once(';')
         .ok_or_else(|| format!("expected `[T; N]`, found `{text}`"))?;
-    let mut product = 1;
-    for factor in len.split('*') {
-        let digits: String = factor.chars().filter(char::is_ascii_digit).collect();
-        product *= digits
+    let number = |text: &str| {
+        let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+        digits
             .parse::<usize>()
-            .map_err(|_| format!("`{}` is not an array length", factor.trim()))?;
+            .map_err(|_| format!("`{}` is not an array length", text.trim()))
+    };
+    let (factors, divisor) = match len.split_once('/') {
+        Some((factors, divisor)) => (factors, number(divisor)?),
+        None => (len, 1),
+    };
+    let factors = factors
+        .split('*')
+        .map(number)
+        .collect::<Result<Vec<_>, _>>()?;
+    let product: usize = factors.iter().product();
+    if divisor == 0 || !product.is_multiple_of(divisor) {
+        return Err(format!("`{len}` is not a whole number"));
     }
-    Ok(Some((Scalar::parse(of.trim())?, product)))
+    Ok(Some((Scalar::parse(of.trim())?, product / divisor)))
 }
 
 /// `0..=15`, or `24..=256 step 8`, or `0..`, or one value.
