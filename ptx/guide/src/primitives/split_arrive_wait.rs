@@ -23,7 +23,6 @@ kernel! {
     pub fn split_arrive_wait_primitives(iteration_count: u32, data: *mut u32) {
         let bar = BAR.as_mut_ptr();
         let tiles = TILES.as_mut_ptr().cast::<u32>();
-        let mut parity = false; // The first phase is phase 0.
         let (rank, size) = (block::thread_rank(), block::size());
         let partner = block::partner(rank, size);
         let data = data.add((block::index() * size + rank) as usize);
@@ -43,8 +42,9 @@ kernel! {
 
             value = compute(value, i);
 
+            // Of phase `i`. A `bool` that is flipped costs a predicate that becomes an integer again.
+            let parity = i % 2 != 0;
             while !__mbarrier_try_wait_parity(bar, parity, 1000) {}
-            parity ^= true;
 
             value ^= *tiles.add((i % 2 * 1024 + partner) as usize);
             i += 1;
