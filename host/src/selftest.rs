@@ -41,6 +41,9 @@ pub struct SelfTest {
     kernels: Vec<Pairs>,
     /// Every form in both languages; absent if it could not be run.
     differential: Option<differential::report::Report>,
+    /// What the name of a check must have in it.
+    #[serde(skip)]
+    filter: String,
 }
 
 /// One check.
@@ -54,11 +57,11 @@ struct Check {
 }
 
 impl SelfTest {
-    /// Runs all checks, also behind one that fails.
+    /// Runs the checks that have `filter` in their name, also behind one that fails.
     ///
     /// # Errors
-    /// If there is no GPU to run them on.
-    pub fn run(bundle: &Bundle) -> Result<Self> {
+    /// If there is no GPU to run them on, or no check has such a name.
+    pub fn run(bundle: &Bundle, filter: &str) -> Result<Self> {
         let driver = Driver::open()?;
         let mut test = Self {
             gpu: driver.gpu_name()?,
@@ -68,6 +71,7 @@ impl SelfTest {
             producer_consumer: None,
             kernels: Vec::new(),
             differential: None,
+            filter: filter.to_owned(),
         };
         drop(driver);
         let images = bundle.images();
@@ -160,10 +164,14 @@ impl SelfTest {
     }
 
     fn check(&mut self, name: impl Into<String>, run: impl FnOnce() -> Result<String>) {
+        let name = name.into();
+        if !name.contains(&self.filter) {
+            return;
+        }
         let start = Instant::now();
         let result = run();
         let check = Check {
-            name: name.into(),
+            name,
             passed: result.is_ok(),
             seconds: start.elapsed().as_secs_f64(),
             remark: result.unwrap_or_else(|error| format!("{error:#}")),

@@ -92,6 +92,9 @@ enum Command {
     },
     /// Checks everything that needs a GPU.
     Test {
+        /// Only the checks that have this in their name.
+        #[arg(long)]
+        filter: Option<String>,
         /// Also writes the results as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
@@ -153,7 +156,7 @@ fn run(cli: Cli) -> Result<()> {
             };
             run_sanitizer(&options, json.as_deref())
         }
-        Command::Test { json } => test(json.as_deref()),
+        Command::Test { filter, json } => test(&filter.unwrap_or_default(), json.as_deref()),
     }
 }
 
@@ -226,8 +229,8 @@ fn run_sanitizer(options: &sanitize::Options, json: Option<&Path>) -> Result<()>
     Ok(())
 }
 
-fn test(json: Option<&Path>) -> Result<()> {
-    let test = SelfTest::run(&Bundle::of_this_program()?)?;
+fn test(filter: &str, json: Option<&Path>) -> Result<()> {
+    let test = SelfTest::run(&Bundle::of_this_program()?, filter)?;
     println!("{}", test.summary());
     if let Some(path) = json {
         write_json(path, &test)?;
