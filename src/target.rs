@@ -41,8 +41,9 @@ macro_rules! omit {
 /// rustc need not check it.
 macro_rules! on_target {
     ([] $($code:tt)*) => { $($code)* };
-    ([$first:ident $($rest:ident)*] $($code:tt)*) => {
-        $first! { on_target! { [$($rest)*] $($code)* } }
+    ([$one:ident] $($code:tt)*) => { $one! { $($code)* } };
+    ([$isa:ident $architecture:ident] $($code:tt)*) => {
+        $architecture! { $isa! { $($code)* } }
     };
 }
 

@@ -90,8 +90,9 @@ pub(super) fn target(spec: &Spec) -> String {
         /// rustc need not check it.\n\
         macro_rules! on_target {\n    \
             ([] $($code:tt)*) => { $($code)* };\n    \
-            ([$first:ident $($rest:ident)*] $($code:tt)*) => {\n        \
-                $first! { on_target! { [$($rest)*] $($code)* } }\n    \
+            ([$one:ident] $($code:tt)*) => { $one! { $($code)* } };\n    \
+            ([$isa:ident $architecture:ident] $($code:tt)*) => {\n        \
+                $architecture! { $isa! { $($code)* } }\n    \
             };\n}\n\n\
         pub(crate) use on_target;\n\n\
         /// In place of a form that the build target lacks: its bounds do not hold, so nobody can call it.\n\
