@@ -83,9 +83,9 @@ enum Command {
         /// Seconds for everything; what has not begun by then is reported as not run.
         #[arg(long, default_value_t = 240)]
         limit: u64,
-        /// A folder for the tools' logs.
+        /// Where to write the tools' words, the first of equal reports.
         #[arg(long)]
-        logs: PathBuf,
+        log: PathBuf,
         /// Also writes the results as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
@@ -145,14 +145,14 @@ fn run(cli: Cli) -> Result<()> {
             tools,
             levels,
             limit,
-            logs,
+            log,
             json,
         } => {
             let options = sanitize::Options {
                 tools,
                 levels: levels.chars().collect(),
                 limit: Duration::from_secs(limit),
-                logs,
+                log,
             };
             run_sanitizer(&options, json.as_deref())
         }

@@ -1,5 +1,7 @@
 //! The kernels that run: their inputs and what they must leave in memory.
 
+use serde::{Deserialize, Serialize};
+
 use super::model::{Block, Divergence, Operation, SHAPES, add_neighbour, barrier};
 use crate::guide::check::Element;
 
@@ -42,10 +44,22 @@ enum Odd {
     All,
 }
 
+/// Whether the warps of a block may be at different barrier instructions: in the two arms of a branch.
+///
+/// The PTX ISA allows it of `bar.sync`, whose barrier is one for all of them. CUDA C++ does not of
+/// `__syncthreads()`, and `synccheck` reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Warps {
+    /// They may, which shows whether an arm lost its barrier.
+    Apart,
+    /// All warps take the same arm.
+    Together,
+}
+
 /// All launches.
 #[must_use]
-pub fn cases() -> Vec<Case> {
-    let mut cases = shapes();
+pub fn cases(warps: Warps) -> Vec<Case> {
+    let mut cases = shapes(warps);
     cases.extend(order());
     cases
 }
@@ -60,15 +74,15 @@ const OPERATIONS: [(&str, Operation, bool); 5] = [
     ("shfl", add_neighbour, false),
 ];
 
-fn shapes() -> Vec<Case> {
+fn shapes(warps: Warps) -> Vec<Case> {
     let mut cases = Vec::new();
     for (shape, divergence, model) in SHAPES {
         for (name, operation, anywhere) in OPERATIONS {
             let odd = match divergence {
                 Divergence::Never => Odd::Lanes,
                 Divergence::InArms if anywhere => Odd::Lanes,
-                Divergence::InArms => Odd::Warps,
-                Divergence::Always => Odd::All,
+                Divergence::InArms if warps == Warps::Apart => Odd::Warps,
+                Divergence::InArms | Divergence::Always => Odd::All,
             };
             // The assertions are that every number is below `n`.
             let n = if shape == "between_assertions" {
@@ -196,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_case_has_a_kernel_of_its_own() {
-        let cases = cases();
+        let cases = cases(Warps::Apart);
         let mut names: Vec<_> = cases.iter().map(|case| &case.kernel).collect();
         names.sort();
         names.dedup();
@@ -205,8 +219,23 @@ mod tests {
     }
 
     #[test]
+    fn warps_are_in_both_arms_or_in_one() {
+        let arms = |warps| {
+            let cases = cases(warps);
+            let case = cases
+                .into_iter()
+                .find(|case| case.kernel == "arms_end_alike_bar_sync")
+                .unwrap();
+            let odd = case.data.iter().filter(|x| *x % 2 == 1).count();
+            (odd > 0, odd < case.data.len())
+        };
+        assert_eq!(arms(Warps::Apart), (true, true));
+        assert_eq!(arms(Warps::Together), (true, false));
+    }
+
+    #[test]
     fn what_an_unswitchable_loop_leaves() {
-        let cases = cases();
+        let cases = cases(Warps::Apart);
         let case = |name: &str| cases.iter().find(|case| case.kernel == name).unwrap();
         let barrier = case("unswitchable_bar_sync");
         // Thread 0 has 3, which is odd, and xors it with 0 to 4.

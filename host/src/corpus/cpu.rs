@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Case, cases, run};
+use super::{Case, Warps, cases, run};
 use crate::exec::Program;
 use crate::guide::device::{Device, Kernel};
 
@@ -20,7 +20,7 @@ impl Executable {
     /// If the text is not PTX.
     pub fn of_ptx(text: &str) -> Result<Self> {
         let program = Program::parse(text)?;
-        let mut cases = cases();
+        let mut cases = cases(Warps::Apart);
         cases.retain(|case| program.executes(&case.kernel).is_ok());
         Ok(Self { program, cases })
     }

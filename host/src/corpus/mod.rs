@@ -24,7 +24,7 @@ use crate::guide::check;
 use crate::guide::device::{Device, Kernel};
 use crate::toolchain;
 
-pub use cases::{Case, cases};
+pub use cases::{Case, Warps, cases};
 pub use cpu::Executable;
 
 /// The optimisation levels that there are images of; 0 is the debug profile.
@@ -64,6 +64,8 @@ pub struct Job {
     pub image: PathBuf,
     /// These kernels instead of all.
     pub kernels: Option<Vec<String>>,
+    /// Where the warps are.
+    pub warps: Warps,
 }
 
 impl Job {
@@ -76,7 +78,7 @@ impl Job {
         let image = std::fs::read(&self.image)
             .with_context(|| format!("cannot read {}", self.image.display()))?;
         let module = driver.load(&image)?;
-        let mut cases = cases();
+        let mut cases = cases(self.warps);
         if let Some(kernels) = &self.kernels {
             cases.retain(|case| kernels.contains(&case.kernel));
         }
@@ -122,6 +124,7 @@ pub fn run_in_child(image: &Path) -> Result<usize> {
         ChildJob::Corpus(Job {
             image: image.to_path_buf(),
             kernels,
+            warps: Warps::Apart,
         })
     };
     let failure = match child::run::<usize>(&job(None), LIMIT) {
@@ -129,7 +132,7 @@ pub fn run_in_child(image: &Path) -> Result<usize> {
         Err(failure) => failure,
     };
     if matches!(failure, ChildFailure::Hung { .. }) {
-        for case in cases() {
+        for case in cases(Warps::Apart) {
             child::run::<usize>(&job(Some(vec![case.kernel.clone()])), LIMIT_OF_ONE)
                 .with_context(|| case.kernel)?;
         }

@@ -1,7 +1,6 @@
 //! The corpus under compute-sanitizer: each image under each tool, and what was reported of which
 //! kernel.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,14 +8,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use super::{Job, LEVELS, cases, image};
+use super::{Job, LEVELS, Warps, cases, image};
 use crate::child::{self, ChildJob};
 use crate::driver::Driver;
 use crate::driver::isolate::ChildFailure;
 use crate::driver::sanitizer::{Sanitizer, Tool};
 
-/// Reports that a log holds at most.
+/// Reports that a tool writes for one process at most.
 const REPORTS: u32 = 200;
+
+/// After so many kernels that end their process, each alone, the tool is taken for broken on this image.
+const CRASHES: usize = 3;
 
 /// What to run, and for how long.
 #[derive(Debug)]
@@ -27,8 +29,8 @@ pub struct Options {
     pub levels: Vec<char>,
     /// For everything together; what has not begun by then is not run, and reported so.
     pub limit: Duration,
-    /// Where the logs go.
-    pub logs: PathBuf,
+    /// Where the first of equal reports go, word by word.
+    pub log: PathBuf,
 }
 
 /// What came of it.
@@ -67,6 +69,9 @@ struct Finding {
     kernel: Option<String>,
     what: String,
     count: usize,
+    /// The first of them.
+    #[serde(skip)]
+    first: String,
 }
 
 impl Report {
@@ -107,6 +112,28 @@ impl Report {
 }
 
 impl Run {
+    fn new(tool: Tool, level: char) -> Self {
+        Self {
+            tool: tool.to_string(),
+            level,
+            seconds: 0.0,
+            right: 0,
+            reports: Vec::new(),
+            failures: Vec::new(),
+            summary: Vec::new(),
+        }
+    }
+
+    /// The tool's words, one report of a kind.
+    fn log(&self) -> String {
+        let mut lines = vec![format!("== {} at level {}", self.tool, self.level)];
+        for found in &self.reports {
+            lines.push(format!("{}\n  (and {} more)", found.first, found.count - 1));
+        }
+        lines.extend(self.summary.iter().cloned());
+        lines.join("\n") + "\n"
+    }
+
     fn holds(&self, kernels: usize) -> bool {
         self.right == kernels && self.reports.is_empty() && self.failures.is_empty()
     }
@@ -123,109 +150,138 @@ pub fn run(folder: &Path, options: &Options) -> Result<Report> {
     let driver = Driver::open()?;
     let (gpu, cuda) = (driver.gpu_name()?, driver.cuda_version().to_string());
     drop(driver);
-    fs::create_dir_all(&options.logs)
-        .with_context(|| format!("cannot create {}", options.logs.display()))?;
     let mut report = Report {
         gpu,
         driver: cuda,
         sanitizer: Sanitizer::find(Tool::Memcheck)?.version()?,
         seconds: 0.0,
-        kernels: cases().into_iter().map(|case| case.kernel).collect(),
+        kernels: cases(Warps::Apart)
+            .into_iter()
+            .map(|case| case.kernel)
+            .collect(),
         runs: Vec::new(),
     };
     let start = Instant::now();
+    let mut log = String::new();
     for &level in &options.levels {
         for &tool in &options.tools {
-            let log = options.logs.join(format!("{tool}-{level}.log"));
-            let left = options.limit.saturating_sub(start.elapsed());
-            let sanitizer = Sanitizer::find(tool)?;
-            let run = under(&sanitizer, &image(folder, level), level, &log, left)?;
+            let mut process = Process {
+                sanitizer: Sanitizer::find(tool)?,
+                image: image(folder, level),
+                end: start + options.limit,
+                text: String::new(),
+                crashes: 0,
+            };
+            let begin = Instant::now();
+            let mut run = Run::new(tool, level);
+            process.run(&report.kernels, &mut run)?;
+            (run.reports, run.summary) = findings(&process.text, &report.kernels);
+            run.seconds = begin.elapsed().as_secs_f64();
             eprintln!("{tool} at level {level}: {:.1} s", run.seconds);
+            log += &run.log();
             report.runs.push(run);
         }
     }
     report.seconds = start.elapsed().as_secs_f64();
+    fs::write(&options.log, log)
+        .with_context(|| format!("cannot write {}", options.log.display()))?;
     Ok(report)
 }
 
-/// Runs one image under one tool. A kernel that fails spoils its process: the ones after it get
-/// another.
-fn under(
-    sanitizer: &Sanitizer,
-    image: &Path,
-    level: char,
-    log: &Path,
-    limit: Duration,
-) -> Result<Run> {
-    let start = Instant::now();
-    let mut kernels: Vec<String> = cases().into_iter().map(|case| case.kernel).collect();
-    let names = kernels.clone();
-    let mut run = Run {
-        tool: sanitizer.tool().to_string(),
-        level,
-        seconds: 0.0,
-        right: 0,
-        reports: Vec::new(),
-        failures: Vec::new(),
-        summary: Vec::new(),
-    };
-    let mut text = String::new();
-    while !kernels.is_empty() {
-        let left = limit.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            run.failures.push(not_run(&kernels, "the time was over"));
-            break;
-        }
-        let job = ChildJob::Corpus(Job {
-            image: image.to_path_buf(),
-            kernels: Some(kernels.clone()),
-        });
-        let result = child::run_under::<usize>(&sanitizer.log(log, REPORTS), &job, left);
-        text += &fs::read_to_string(log).unwrap_or_default();
-        let failure = match result {
-            // What it found is in the log.
-            Ok(_) | Err(ChildFailure::Sanitizer { .. }) => {
-                run.right += kernels.len();
-                break;
-            }
-            Err(failure) => failure.headline(),
-        };
-        // A job's failure begins with the kernel's name.
-        let failed = kernels
-            .iter()
-            .position(|kernel| failure.starts_with(&format!("{kernel}: ")));
-        let Some(failed) = failed else {
-            run.failures.push(not_run(&kernels, &failure));
-            break;
-        };
-        run.right += failed;
-        run.failures.push(failure);
-        kernels.drain(..=failed);
-    }
-    fs::write(log, &text).with_context(|| format!("cannot write {}", log.display()))?;
-    (run.reports, run.summary) = findings(&text, &names);
-    run.seconds = start.elapsed().as_secs_f64();
-    Ok(run)
+/// How one image is run under one tool.
+struct Process {
+    sanitizer: Sanitizer,
+    image: PathBuf,
+    end: Instant,
+    /// What the tool wrote.
+    text: String,
+    /// Kernels that ended their process, each alone.
+    crashes: usize,
 }
 
-fn not_run(kernels: &[String], why: &str) -> String {
-    format!(
-        "not known of {} kernels, {} to {}: {why}",
-        kernels.len(),
-        kernels[0],
-        kernels[kernels.len() - 1]
-    )
+impl Process {
+    /// Runs kernels in one process. One that fails spoils it: the ones after it get another.
+    fn run(&mut self, mut kernels: &[String], run: &mut Run) -> Result<()> {
+        while !kernels.is_empty() {
+            let failure = match self.start(kernels)? {
+                None => {
+                    run.right += kernels.len();
+                    return Ok(());
+                }
+                Some(failure) => failure.headline(),
+            };
+            // A job's failure begins with the kernel's name.
+            let failed = kernels
+                .iter()
+                .position(|kernel| failure.starts_with(&format!("{kernel}: ")));
+            let Some(failed) = failed else {
+                return self.halve(kernels, failure, run);
+            };
+            run.right += failed;
+            run.failures.push(failure);
+            kernels = &kernels[failed + 1..];
+        }
+        Ok(())
+    }
+
+    /// What goes wrong with kernels in one process, if anything does.
+    fn start(&mut self, kernels: &[String]) -> Result<Option<ChildFailure>> {
+        let job = ChildJob::Corpus(Job {
+            image: self.image.clone(),
+            kernels: Some(kernels.to_vec()),
+            // The rule of CUDA C++ that it checks is stricter than that of PTX.
+            warps: match self.sanitizer.tool() {
+                Tool::Synccheck => Warps::Together,
+                _ => Warps::Apart,
+            },
+        });
+        let log = tempfile::NamedTempFile::new()?;
+        let sanitizer = self.sanitizer.log(log.path(), REPORTS);
+        let left = self.end.saturating_duration_since(Instant::now());
+        let result = child::run_under::<usize>(&sanitizer, &job, left);
+        self.text += &fs::read_to_string(log.path())?;
+        Ok(match result {
+            // What it found is in the log.
+            Ok(_) | Err(ChildFailure::Sanitizer { .. }) => None,
+            Err(failure) => Some(failure),
+        })
+    }
+
+    /// Finds the kernels that end their process without a word.
+    fn halve(&mut self, kernels: &[String], failure: String, run: &mut Run) -> Result<()> {
+        if let [kernel] = kernels {
+            self.crashes += 1;
+            run.failures.push(format!("{kernel}: {failure}"));
+            return Ok(());
+        }
+        let (first, second) = kernels.split_at(kernels.len() / 2);
+        for half in [first, second] {
+            if self.crashes >= CRASHES || Instant::now() >= self.end {
+                run.failures.push(format!(
+                    "{} kernels, {} to {}, were not run: {failure}",
+                    half.len(),
+                    half[0],
+                    half[half.len() - 1]
+                ));
+            } else {
+                self.run(half, run)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The reports in a log, and its summary.
 fn findings(log: &str, kernels: &[String]) -> (Vec<Finding>, Vec<String>) {
     let mut reports: Vec<String> = Vec::new();
-    let mut summary = Vec::new();
+    let mut summary: Vec<String> = Vec::new();
     for line in log.lines() {
         let line = line.trim_start_matches('=');
         let line = line.strip_prefix(' ').unwrap_or(line);
         if line.contains("SUMMARY") {
-            summary.push(line.to_owned());
+            if !summary.iter().any(|known| known == line) {
+                summary.push(line.to_owned());
+            }
         } else if line.starts_with(' ') {
             // The lines of a report behind its first are indented.
             if let Some(report) = reports.last_mut() {
@@ -236,23 +292,27 @@ fn findings(log: &str, kernels: &[String]) -> (Vec<Finding>, Vec<String>) {
             reports.push(line.to_owned());
         }
     }
-    let mut counts: BTreeMap<(Option<&str>, &str), usize> = BTreeMap::new();
-    for report in &reports {
+    let mut findings: Vec<Finding> = Vec::new();
+    for report in reports {
         let kernel = report
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .find(|word| kernels.iter().any(|kernel| kernel == word));
+            .find(|word| kernels.iter().any(|kernel| kernel == word))
+            .map(str::to_owned);
         let what = report.lines().next().unwrap_or_default();
-        let what = what.split(" at ").next().unwrap_or(what);
-        *counts.entry((kernel, what)).or_default() += 1;
+        let what = what.split(" at ").next().unwrap_or(what).to_owned();
+        match findings
+            .iter_mut()
+            .find(|known| known.kernel == kernel && known.what == what)
+        {
+            Some(known) => known.count += 1,
+            None => findings.push(Finding {
+                kernel,
+                what,
+                count: 1,
+                first: report,
+            }),
+        }
     }
-    let findings = counts
-        .into_iter()
-        .map(|((kernel, what), count)| Finding {
-            kernel: kernel.map(str::to_owned),
-            what: what.to_owned(),
-            count,
-        })
-        .collect();
     (findings, summary)
 }
 
@@ -280,27 +340,27 @@ mod tests {
 ";
         let kernels = ["order_exchange", "join_shfl"].map(String::from);
         let (findings, summary) = findings(log, &kernels);
-        let found = |kernel: Option<&str>, what: &str, count| Finding {
-            kernel: kernel.map(String::from),
-            what: what.to_owned(),
-            count,
-        };
+        let found: Vec<_> = findings
+            .iter()
+            .map(|found| (found.kernel.as_deref(), &*found.what, found.count))
+            .collect();
         assert_eq!(
-            findings,
+            found,
             [
-                found(None, "Internal error", 1),
-                found(
-                    Some("join_shfl"),
-                    "Barrier error detected. Divergent thread(s) in warp.",
-                    1
-                ),
-                found(
+                (
                     Some("order_exchange"),
                     "Error: Race reported between Write access",
                     2
                 ),
+                (
+                    Some("join_shfl"),
+                    "Barrier error detected. Divergent thread(s) in warp.",
+                    1
+                ),
+                (None, "Internal error", 1),
             ]
         );
+        assert!(findings[0].first.ends_with("[1024 hazards]"));
         assert_eq!(summary, ["ERROR SUMMARY: 4 errors"]);
     }
 
