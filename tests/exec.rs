@@ -138,6 +138,39 @@ fn functions_take_and_return_values_also_in_divergent_calls() {
 }
 
 #[test]
+fn lanes_meet_at_warp_barriers_and_shuffles_in_different_arms() {
+    // Each half stores for the other, passes its own barrier, reads, and shuffles its own way.
+    let text = module(
+        ".shared .align 4 .b8 words[128];",
+        "shl.b32 %r2, %r1, 2; mov.u32 %r3, words; add.u32 %r4, %r3, %r2;
+         add.u32 %r5, %r1, 100; st.shared.u32 [%r4], %r5;
+         xor.b32 %r6, %r2, 64; add.u32 %r6, %r3, %r6; setp.lt.u32 %p1, %r1, 16; @%p1 bra LOW;
+         bar.warp.sync -1; ld.shared.u32 %r7, [%r6];
+         shfl.sync.bfly.b32 %r8, %r7, 16, 31, -1; bra END;
+         LOW: bar.warp.sync 0xffffffff; ld.shared.u32 %r9, [%r6];
+         shfl.sync.bfly.b32 %r8, %r9, 16, 31, -1;
+         END: st.global.u32 [%rd4], %r8;",
+    );
+    for seed in 0..50 {
+        let found = run_under(&text, &Grid::new([1; 3], [32, 1, 1]), 32, seed).unwrap();
+        assert_eq!(found, Vec::from_iter(100..132), "schedule {seed}");
+    }
+}
+
+#[test]
+fn a_warp_barrier_that_some_lanes_never_reach_is_divergence() {
+    let text = module(
+        "",
+        "setp.lt.u32 %p1, %r1, 16; @%p1 bra LOW; bar.warp.sync -1; bra END;
+         LOW: bar.warp.sync 0xffff; bar.sync 0;
+         END: st.global.u32 [%rd4], %r1;",
+    );
+    let found = violation(&text, &Grid::new([1; 3], [32, 1, 1]), 1);
+    assert_eq!(found.check, Check::Divergence, "{found}");
+    assert!(found.message.contains("lanes 0xffff"), "{found}");
+}
+
+#[test]
 fn votes_ballots_and_elections_see_their_members() {
     let found = run(
         "and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 0;

@@ -453,6 +453,14 @@ impl<'a> Machine<'a> {
                 if let Some(joined) = converge(warp, number, members) {
                     return Ok(Some(joined));
                 }
+                if !self.exchange_apart(warp, number, members) {
+                    number += 1;
+                    continue;
+                }
+            }
+            if let Wait::Warp(mask) = warp.splits[number].wait
+                && !self.complete_bar_warp(warp, mask)
+            {
                 number += 1;
                 continue;
             }
@@ -527,7 +535,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn inst_of(&self, warp: &Warp, split: &Split) -> Option<&'a Inst> {
+    pub fn inst_of(&self, warp: &Warp, split: &Split) -> Option<&'a Inst> {
         let slot = split.frames.last()?.slot;
         let function = &self.program.functions[warp.slots[slot as usize].function as usize];
         function.insts.get(split.pc as usize)
@@ -591,12 +599,13 @@ impl<'a> Machine<'a> {
                             continue;
                         };
                         // `bar.sync` and the cluster's wait have been passed in the program.
-                        let passed = matches!(split.wait, Wait::Named { .. });
+                        let passed = matches!(split.wait, Wait::Named { .. } | Wait::Warp(_));
                         let line = match (passed, split.pc) {
                             (true, 1..) => self.line_before(warp, split),
                             _ => inst.line,
                         };
-                        if let Wait::Converge(_) = split.wait {
+                        let apart = matches!(split.wait, Wait::Converge(_) | Wait::Warp(_));
+                        if apart {
                             check = Check::Divergence;
                         }
                         let lane = split.mask.trailing_zeros();
@@ -604,7 +613,7 @@ impl<'a> Machine<'a> {
                             cta: cta.ctaid,
                             thread: self.thread_of(warp.number * 32 + lane),
                         };
-                        if first.is_none() || matches!(split.wait, Wait::Converge(_)) {
+                        if first.is_none() || apart {
                             first = Some((line, thread));
                         }
                         let what = self.waits_for(cluster, cta, warp, split);
@@ -693,6 +702,11 @@ impl<'a> Machine<'a> {
                 "the other threads of its warp (lanes {:#x}) to execute the same instruction",
                 members & warp.live & !split.mask
             ),
+            Wait::Warp(members) => format!(
+                "the other threads of its warp (lanes {:#x}) to execute a `bar.warp.sync` of the mask \
+                 {members:#x}",
+                members & warp.live & !split.mask
+            ),
             Wait::Bulk { .. } | Wait::Async { .. } => "its copies".to_owned(),
             Wait::Nothing => "nothing".to_owned(),
         }
@@ -711,7 +725,7 @@ impl<'a> Machine<'a> {
         let (cluster, cta) = self.at;
         match warp.splits[number].wait.clone() {
             Wait::Nothing => Ok(true),
-            Wait::Converge(_) => Ok(false),
+            Wait::Converge(_) | Wait::Warp(_) => Ok(false),
             Wait::Named {
                 id,
                 generation,

@@ -37,6 +37,7 @@ mod bulk;
 mod check;
 mod clock;
 mod decode;
+mod exchange;
 mod float;
 mod job;
 mod machine;

@@ -306,8 +306,10 @@ pub struct Split {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wait {
     Nothing,
-    /// The lanes of a mask must be at the same instruction.
+    /// The lanes of a mask must be at the same instruction, or at one that exchanges registers alike.
     Converge(u32),
+    /// The lanes of a mask must be at a `bar.warp.sync` of that mask, which this one has passed.
+    Warp(u32),
     Named {
         id: u32,
         generation: u64,

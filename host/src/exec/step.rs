@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::alu::{self, Lanes};
 use super::check::{AtLane, Check, Fault, Step};
 use super::clock::{Arrivals, Clock, ThreadClock};
+use super::exchange::{Exchange, exchange_members, same_exchange};
 use super::machine::Machine;
 use super::memory::{Access, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW};
 use super::op::*;
@@ -73,7 +74,7 @@ impl Order for Knowledge<'_> {
 
 /// Registers of the function that a split is in.
 #[derive(Clone, Copy)]
-struct Window {
+pub struct Window {
     registers: usize,
     predicates: usize,
     local: u64,
@@ -90,14 +91,14 @@ impl Warp {
         }
     }
 
-    fn read(&self, at: Window, src: Src) -> Lanes {
+    pub fn read(&self, at: Window, src: Src) -> Lanes {
         match src {
             Src::Reg(reg) => self.registers[at.registers + reg as usize],
             Src::Imm(value) => [value; 32],
         }
     }
 
-    fn write(&mut self, at: Window, dst: Dst, active: u32, values: &Lanes) {
+    pub fn write(&mut self, at: Window, dst: Dst, active: u32, values: &Lanes) {
         let register = &mut self.registers[at.registers + dst.reg as usize];
         let bits = mask(dst.bits);
         if active == u32::MAX {
@@ -111,12 +112,12 @@ impl Warp {
         }
     }
 
-    fn predicate(&self, at: Window, p: PredSrc) -> u32 {
+    pub fn predicate(&self, at: Window, p: PredSrc) -> u32 {
         let value = self.predicates[at.predicates + p.reg as usize];
         if p.negated { !value } else { value }
     }
 
-    fn write_predicate(&mut self, at: Window, reg: Reg, active: u32, value: u32) {
+    pub fn write_predicate(&mut self, at: Window, reg: Reg, active: u32, value: u32) {
         let register = &mut self.predicates[at.predicates + reg as usize];
         *register = *register & !active | value & active;
     }
@@ -192,10 +193,7 @@ impl<'a> Machine<'a> {
             Op::Bar { .. } => return self.bar(inst, warp, current, at, active),
             Op::BarWarp { members } => {
                 let members = warp.read(at, *members);
-                if !self.together(warp, current, active, &members)? {
-                    return Ok(Flow::Wait);
-                }
-                self.sync_warp(warp, active, &members);
+                return self.bar_warp(warp, current, active, &members);
             }
             Op::Shfl { .. }
             | Op::Vote { .. }
@@ -1212,165 +1210,132 @@ impl<'a> Machine<'a> {
         active: u32,
         members: &Lanes,
     ) -> Step<bool> {
-        let mut named = 0;
-        for lane in lanes(active) {
-            let members = members[lane as usize] as u32;
-            if members >> lane & 1 == 0 {
-                return Err(Fault::new(
-                    Check::Divergence,
-                    format!("expected a mask with the lane's own bit {lane}, found {members:#x}"),
-                ))
-                .at(lane);
-            }
-            named |= members;
-        }
-        let missing = named & warp.live & !active;
-        if missing == 0 {
+        let named = lanes(active).try_fold(0, |named, lane| {
+            Ok::<_, Box<Fault>>(named | member_mask(members, lane)?)
+        })?;
+        if named & warp.live & !active == 0 {
             return Ok(true);
         }
-        if missing & warp.splits[current].mask != 0 {
-            return Err(Fault::new(
-                Check::Divergence,
-                format!(
-                    "expected the lanes {:#x} of the mask to take part, found them predicated off",
-                    missing & warp.splits[current].mask
-                ),
-            ));
-        }
+        // Lanes that are predicated off may come by another way.
+        let next = warp.splits[current].pc + 1;
+        leave_others(warp, current, active, next);
         warp.splits[current].wait = Wait::Converge(named);
         Ok(false)
     }
 
-    fn sync_warp(&mut self, warp: &mut Warp, active: u32, members: &Lanes) {
+    /// `bar.warp.sync`: lanes may come to any of those with their mask.
+    fn bar_warp(
+        &mut self,
+        warp: &mut Warp,
+        current: usize,
+        active: u32,
+        members: &Lanes,
+    ) -> Step<Flow> {
+        let mask = member_mask(members, active.trailing_zeros())?;
+        let mut group = 0;
+        for lane in lanes(active) {
+            if member_mask(members, lane)? == mask {
+                group |= 1 << lane;
+            }
+        }
+        // Lanes with another mask execute it again, those without the guard go on behind it.
+        let pc = warp.splits[current].pc;
+        leave_others(warp, current, active, pc + 1);
+        leave_others(warp, current, group, pc);
+        if mask & warp.live & !group == 0 {
+            self.sync_warp(warp, group);
+            return Ok(Flow::Next);
+        }
+        warp.splits[current].wait = Wait::Warp(mask);
+        Ok(Flow::WaitNext)
+    }
+
+    /// Lets those go on that wait for a `bar.warp.sync` of `mask`, if all its lanes do.
+    pub fn complete_bar_warp(&mut self, warp: &mut Warp, mask: u32) -> bool {
+        let waits = |split: &&mut Split| split.wait == Wait::Warp(mask);
+        let arrived = warp.splits.iter_mut().filter(waits);
+        let arrived = arrived.fold(0, |lanes, split| lanes | split.mask);
+        if mask & warp.live & !arrived != 0 {
+            return false;
+        }
+        self.sync_warp(warp, arrived);
+        let waiting = warp.splits.iter_mut().filter(waits);
+        waiting.for_each(|split| split.wait = Wait::Nothing);
+        true
+    }
+
+    /// Every lane of the group learns of what the others have done.
+    fn sync_warp(&mut self, warp: &mut Warp, group: u32) {
         let (domain, first) = (self.domain() as usize, self.number(warp, 0));
-        let mut left = active;
-        while left != 0 {
-            let group = members[left.trailing_zeros() as usize] as u32 & active;
-            let mut arrivals = Arrivals::new(domain);
-            for lane in lanes(group) {
-                arrivals.release(first + lane, &mut warp.threads[lane as usize]);
-            }
-            let done: Rc<Clock> = arrivals.finish();
-            for lane in lanes(group) {
-                let joins = &mut self.clusters[self.at.0].joins;
-                joins.acquire(&mut warp.threads[lane as usize], &done);
-            }
-            left &= !group;
+        let mut arrivals = Arrivals::new(domain);
+        for lane in lanes(group) {
+            arrivals.release(first + lane, &mut warp.threads[lane as usize]);
+        }
+        let done: Rc<Clock> = arrivals.finish();
+        for lane in lanes(group) {
+            let joins = &mut self.clusters[self.at.0].joins;
+            joins.acquire(&mut warp.threads[lane as usize], &done);
         }
     }
 
     /// Instructions by which lanes see each other's registers.
     fn exchange(
         &mut self,
-        inst: &Inst,
+        inst: &'a Inst,
         warp: &mut Warp,
         current: usize,
         at: Window,
         active: u32,
     ) -> Step<Flow> {
-        let (Op::Shfl { members, .. }
-        | Op::Vote { members, .. }
-        | Op::Match { members, .. }
-        | Op::Redux { members, .. }
-        | Op::Elect { members, .. }) = &inst.op
-        else {
+        let Some(members) = exchange_members(&inst.op) else {
             return Ok(Flow::Next);
         };
-        let members = warp.read(at, *members);
+        let members = warp.read(at, members);
         if !self.together(warp, current, active, &members)? {
             return Ok(Flow::Wait);
         }
-        let group = |lane: u32| members[lane as usize] as u32 & active;
-        let mut out = [0; 32];
-        let mut held = 0u32;
-        match &inst.op {
-            Op::Shfl {
-                mode,
-                dst,
-                p,
-                a,
-                b,
-                c,
-                ..
-            } => {
-                let [a, b, c] = [*a, *b, *c].map(|src| warp.read(at, src));
-                for lane in lanes(active) {
-                    let (b, c) = (b[lane as usize] as u32, c[lane as usize] as u32);
-                    let (source, in_range) = shuffle_source(*mode, lane, b, c);
-                    out[lane as usize] = a[source as usize];
-                    held |= u32::from(in_range) << lane;
-                }
-                warp.write(at, *dst, active, &out);
-                if let Some(p) = p {
-                    warp.write_predicate(at, *p, active, held);
-                }
-            }
-            Op::Vote {
-                mode, dst, p, a, ..
-            } => {
-                let a = warp.predicate(at, *a) & active;
-                for lane in lanes(active) {
-                    let (yes, group) = (a & group(lane), group(lane));
-                    out[lane as usize] = u64::from(yes);
-                    let holds = match mode {
-                        Vote::All => yes == group,
-                        Vote::Any => yes != 0,
-                        _ => yes == 0 || yes == group,
-                    };
-                    held |= u32::from(holds) << lane;
-                }
-                if let Some(dst) = dst {
-                    warp.write(at, *dst, active, &out);
-                }
-                if let Some(p) = p {
-                    warp.write_predicate(at, *p, active, held);
-                }
-            }
-            Op::Match {
-                all, ty, dst, p, a, ..
-            } => {
-                let a = warp.read(at, *a).map(|a| a & mask(ty.bits()));
-                for lane in lanes(active) {
-                    let equal = lanes(group(lane))
-                        .filter(|other| a[*other as usize] == a[lane as usize])
-                        .fold(0u32, |bits, other| bits | 1 << other);
-                    let whole = equal == group(lane);
-                    out[lane as usize] = u64::from(if *all && !whole { 0 } else { equal });
-                    held |= u32::from(whole) << lane;
-                }
-                warp.write(at, *dst, active, &out);
-                if let Some(p) = p {
-                    warp.write_predicate(at, *p, active, held);
-                }
-            }
-            Op::Redux { f, ty, dst, a, .. } => {
-                let a = warp.read(at, *a);
-                for lane in lanes(active) {
-                    let mut others = lanes(group(lane)).map(|other| a[other as usize]);
-                    let first = others.next().unwrap_or_default();
-                    out[lane as usize] = others.fold(first, |sum, value| {
-                        let mut out = [0; 32];
-                        let mode = FloatMode::default();
-                        alu::binary(*f, *ty, mode, &[sum; 32], &[value; 32], &mut out);
-                        out[0]
-                    });
-                }
-                warp.write(at, *dst, active, &out);
-            }
-            Op::Elect { dst, p, .. } => {
-                for lane in lanes(active) {
-                    let leader = group(lane).trailing_zeros();
-                    out[lane as usize] = u64::from(leader);
-                    held |= u32::from(leader == lane) << lane;
-                }
-                if let Some(dst) = dst {
-                    warp.write(at, *dst, active, &out);
-                }
-                warp.write_predicate(at, *p, active, held);
-            }
-            _ => {}
-        }
+        let mut values = Exchange::default();
+        values.gather(warp, at, &inst.op, active);
+        let results = values.of(&inst.op);
+        results.scatter(warp, at, &inst.op, active);
         Ok(Flow::Next)
+    }
+
+    /// Lets the lanes of `members` exchange registers that have come to different instructions of one
+    /// kind, if all of them have.
+    pub fn exchange_apart(&mut self, warp: &mut Warp, number: usize, members: u32) -> bool {
+        let Some(first) = self.inst_of(warp, &warp.splits[number]) else {
+            return false;
+        };
+        let mut parties = Vec::new();
+        let mut there = 0;
+        for (party, split) in warp.splits.iter().enumerate() {
+            let inst = self.inst_of(warp, split);
+            if let Some(inst) = inst
+                && split.wait == Wait::Converge(members)
+                && same_exchange(&first.op, &inst.op)
+            {
+                parties.push((party, inst));
+                there |= split.mask;
+            }
+        }
+        if members & warp.live & !there != 0 {
+            return false;
+        }
+        let mut values = Exchange::default();
+        for (party, inst) in &parties {
+            let (at, mask) = (warp.window(*party), warp.splits[*party].mask);
+            values.gather(warp, at, &inst.op, mask);
+        }
+        let results = values.of(&first.op);
+        for (party, inst) in parties {
+            let (at, mask) = (warp.window(party), warp.splits[party].mask);
+            results.scatter(warp, at, &inst.op, mask);
+            let split = &mut warp.splits[party];
+            split.pc += 1;
+            split.wait = Wait::Nothing;
+        }
+        true
     }
 
     /// The value of a source operand in each lane.
@@ -1392,6 +1357,19 @@ impl<'a> Machine<'a> {
     pub fn put_predicate(&self, warp: &mut Warp, split: usize, p: Reg, active: u32, held: u32) {
         warp.write_predicate(warp.window(split), p, active, held);
     }
+}
+
+/// The mask that a lane names, which must have the lane itself.
+fn member_mask(members: &Lanes, lane: u32) -> Step<u32> {
+    let members = members[lane as usize] as u32;
+    if members >> lane & 1 == 0 {
+        return Err(Fault::new(
+            Check::Divergence,
+            format!("expected a mask with the lane's own bit {lane}, found {members:#x}"),
+        ))
+        .at(lane);
+    }
+    Ok(members)
 }
 
 /// The lowest bytes of a value.
@@ -1588,45 +1566,9 @@ pub fn aligned_here(warp: &mut Warp, current: usize, active: u32) -> Step<bool> 
     Ok(false)
 }
 
-/// The lane that a lane reads in a shuffle, and whether it is in range.
-fn shuffle_source(mode: Shuffle, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let (segment, clamp) = (c >> 8 & 31, c & 31);
-    let (b, max) = (b & 31, lane & segment | clamp & !segment);
-    let min = lane & segment;
-    let (source, in_range) = match mode {
-        Shuffle::Up => {
-            let source = lane.wrapping_sub(b);
-            (source, source as i32 >= max as i32)
-        }
-        Shuffle::Down => (lane + b, lane + b <= max),
-        Shuffle::Bfly => (lane ^ b, lane ^ b <= max),
-        Shuffle::Idx => {
-            let source = min | b & !segment;
-            (source, source <= max)
-        }
-    };
-    if in_range {
-        (source & 31, true)
-    } else {
-        (lane, false)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shuffle_stays_in_its_segment() {
-        assert_eq!(shuffle_source(Shuffle::Down, 31, 1, 0x1f), (31, false));
-        assert_eq!(shuffle_source(Shuffle::Down, 3, 4, 0x1f), (7, true));
-        // Segments of 8 lanes.
-        let c = 0x1807;
-        assert_eq!(shuffle_source(Shuffle::Down, 7, 1, c), (7, false));
-        assert_eq!(shuffle_source(Shuffle::Idx, 13, 2, 0x181f), (10, true));
-        assert_eq!(shuffle_source(Shuffle::Up, 2, 3, 0), (2, false));
-        assert_eq!(shuffle_source(Shuffle::Bfly, 5, 1, 0x1f), (4, true));
-    }
 
     #[test]
     fn every_space_has_its_window() {
