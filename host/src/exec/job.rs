@@ -8,6 +8,7 @@ use std::thread;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use super::memory::NOTHING;
 use super::{Grid, Memory, Options, Program, Stats, Violation};
 
 /// One argument of a kernel.
@@ -85,7 +86,7 @@ where
 /// block = [256]
 /// arguments = ["floats:1024", "new:4096"]
 /// ```
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// The kernel.
@@ -117,8 +118,22 @@ pub struct Findings {
     pub violations: Vec<(u64, Violation)>,
 }
 
+impl Argument {
+    /// The bytes of a buffer before the launch; `None` for a number.
+    pub(super) fn contents(&self) -> Result<Option<Vec<u8>>> {
+        Ok(Some(match self {
+            Self::Value(_) => return Ok(None),
+            Self::Buffer(bytes) => bytes.clone(),
+            Self::New(bytes) => vec![NOTHING; *bytes],
+            Self::File(path) => {
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
+            }
+        }))
+    }
+}
+
 impl Job {
-    fn grid(&self) -> Result<Grid> {
+    pub(super) fn grid(&self) -> Result<Grid> {
         let axes = |dims: &[u32], what: &str| {
             ensure!(
                 dims.len() <= 3,
@@ -142,31 +157,33 @@ impl Job {
     /// # Errors
     /// A [`Violation`], or a launch that the kernel does not take.
     pub fn run(&self, program: &Program, options: &Options) -> Result<Stats> {
+        Ok(self.launch(program, options)?.0)
+    }
+
+    /// Runs the kernel once; also gives its buffers.
+    pub(super) fn launch(
+        &self,
+        program: &Program,
+        options: &Options,
+    ) -> Result<(Stats, Vec<Vec<u8>>)> {
         let mut memory = Memory::new();
-        let mut arguments = Vec::new();
+        let (mut arguments, mut buffers) = (Vec::new(), Vec::new());
         for argument in &self.arguments {
-            let buffer = match argument {
-                Argument::Value(bytes) => {
+            let buffer = match (argument, argument.contents()?) {
+                (Argument::Value(bytes), _) => {
                     arguments.push(bytes.clone());
                     continue;
                 }
-                Argument::Buffer(bytes) => memory.upload(bytes),
-                Argument::New(bytes) => memory.uninitialised(*bytes),
-                Argument::File(path) => {
-                    let bytes = std::fs::read(path)
-                        .with_context(|| format!("cannot read {}", path.display()))?;
-                    memory.upload(&bytes)
-                }
+                (Argument::New(bytes), _) => memory.uninitialised(*bytes),
+                (_, contents) => memory.upload(&contents.unwrap_or_default()),
             };
             arguments.push(buffer.address().to_le_bytes().into());
+            buffers.push(buffer);
         }
-        program.run(
-            &self.kernel,
-            &self.grid()?,
-            &arguments,
-            &mut memory,
-            options,
-        )
+        let grid = self.grid()?;
+        let stats = program.run(&self.kernel, &grid, &arguments, &mut memory, options)?;
+        let buffers = buffers.iter().map(|it| memory.download(*it).to_vec());
+        Ok((stats, buffers.collect()))
     }
 
     /// Runs the kernel under the schedules of `seeds`, on all cores.

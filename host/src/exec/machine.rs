@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::check::{Check, Fault, Step, Thread, Violation};
 use super::clock::{Clock, Joins, ThreadClock};
-use super::memory::{Allocation, Memory, Shadow};
+use super::memory::{Allocation, Memory, NOTHING, Shadow};
 use super::op::Inst;
 use super::program::Program;
 use super::state::*;
@@ -330,8 +330,7 @@ impl<'a> Machine<'a> {
         });
         Cta {
             ctaid,
-            // What was there before: nothing that anybody may count on.
-            data: vec![0xcd; bytes],
+            data: vec![NOTHING; bytes],
             shadow: Shadow::new(bytes),
             barriers: BTreeMap::new(),
             invalidated: HashMap::new(),

@@ -13,6 +13,9 @@ const BUFFERS: u64 = 0x7f00_0000_0000;
 /// Bytes between two allocations that belong to neither.
 const GAP: u64 = 4096;
 
+/// The bytes of memory that nobody has written.
+pub const NOTHING: u8 = 0xcd;
+
 /// The bytes that one shadow cell stands for.
 const WORD: usize = 4;
 /// Shadow cells that are made together.
@@ -398,7 +401,7 @@ impl Memory {
 
     /// A buffer of `bytes` bytes that may not be read before they are written.
     pub fn uninitialised(&mut self, bytes: usize) -> Buffer {
-        self.allocate(vec![0xcd; bytes], true)
+        self.allocate(vec![NOTHING; bytes], true)
     }
 
     fn allocate(&mut self, data: Vec<u8>, uninitialised: bool) -> Buffer {

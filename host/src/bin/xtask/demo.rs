@@ -3,21 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use cuda_ptx_host::build::Arch;
 use cuda_ptx_host::demo::{self, CpuRun, GpuRun, Images, Report};
+use cuda_ptx_host::exec::On;
 use cuda_ptx_host::{guide, toolchain};
-
-/// Where the kernels run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum On {
-    /// On the GPU, and nowhere if there is none.
-    Gpu,
-    /// On the CPU, which executes their PTX.
-    Cpu,
-    /// On the GPU if there is one, else on the CPU.
-    Auto,
-}
 
 /// Builds, compares and runs the guide's kernels.
 pub fn run(input: Option<&Path>, json: Option<&Path>, on: On, schedules: u64) -> Result<()> {

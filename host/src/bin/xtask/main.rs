@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 use cuda_ptx_host::bench::runner::Results;
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
 use cuda_ptx_host::bundle::Bundle;
+use cuda_ptx_host::exec::On;
 use cuda_ptx_host::{bench, child, generate, link, parity};
 
 /// Builds, compares, runs and measures GPU kernels written with cuda-ptx.
@@ -59,7 +60,7 @@ enum Command {
         json: Option<PathBuf>,
         /// Where the kernels run.
         #[arg(long, value_enum, default_value = "auto")]
-        on: demo::On,
+        on: On,
         /// Under how many schedules the CPU executes each kernel.
         #[arg(long, default_value_t = 1)]
         schedules: u64,
@@ -107,7 +108,11 @@ enum Command {
         against: Option<PathBuf>,
     },
     /// Runs everything that CI checks.
-    Test,
+    Test {
+        /// Where kernels run: with `cpu`, no test uses a GPU; with `gpu`, there must be one.
+        #[arg(long, value_enum, default_value = "auto")]
+        on: On,
+    },
 }
 
 fn main() -> ExitCode {
@@ -157,7 +162,7 @@ fn run(command: Command) -> Result<()> {
             charts,
             against,
         } => bench_report(&json, &charts, against.as_deref()),
-        Command::Test => test::run(),
+        Command::Test { on } => test::run(on),
         Command::Gen { check } => generate::run(check),
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use cuda_ptx_host::driver::Driver;
+use cuda_ptx_host::exec::On;
 use cuda_ptx_host::toolchain;
 
 /// One thing that must hold: a cargo command of the workspace.
@@ -13,8 +14,17 @@ struct Step {
     what: &'static str,
     arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
-    /// Whether some of its tests are ignored without a GPU.
-    needs_gpu: bool,
+    kernels: Kernels,
+}
+
+/// What a step runs on a GPU if there is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kernels {
+    Nothing,
+    /// Tests that are ignored without a GPU.
+    InTests,
+    /// The demonstration, which takes `--on` itself.
+    InDemo,
 }
 
 const STEPS: [Step; 8] = [
@@ -22,13 +32,13 @@ const STEPS: [Step; 8] = [
         what: "the sources are formatted",
         arguments: &["fmt", "--all", "--check"],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the generated sources are those of spec/",
         arguments: &["xtask", "gen", "--check"],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the device crate builds for the host without warnings",
@@ -41,7 +51,7 @@ const STEPS: [Step; 8] = [
             "-Dwarnings",
         ],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the harness builds without warnings",
@@ -54,31 +64,31 @@ const STEPS: [Step; 8] = [
             "-Dwarnings",
         ],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the documentation builds without warnings",
         arguments: &["doc", "--workspace", "--no-deps"],
         environment: &[("RUSTDOCFLAGS", "-Dwarnings")],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the device crate's tests pass",
         arguments: &["test", "--package", "cuda-ptx"],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the harness's tests pass",
         arguments: &["test", "--package", "cuda-ptx-host", "--no-fail-fast"],
         environment: &[],
-        needs_gpu: true,
+        kernels: Kernels::InTests,
     },
     Step {
         what: "the demonstration holds",
         arguments: &["xtask", "demo"],
         environment: &[],
-        needs_gpu: false,
+        kernels: Kernels::InDemo,
     },
 ];
 
@@ -113,7 +123,7 @@ impl Count {
 }
 
 /// Runs all steps, also behind one that fails, and ends with the sum of all tests.
-pub fn run() -> Result<()> {
+pub fn run(on: On) -> Result<()> {
     // Set-up first and alone: the tests then find everything in place.
     toolchain::device()?;
     toolchain::cuda()?;
@@ -121,13 +131,21 @@ pub fn run() -> Result<()> {
     let mut total = Count::default();
     let mut broken = Vec::new();
     // Tests that need a GPU are `#[ignore]`d: counted and named where there is none.
-    let gpu = Driver::open().map(|_| ());
-    if let Err(reason) = &gpu {
-        eprintln!("tests that need a GPU do not run: {reason}");
-    }
+    let gpu = match (on, Driver::open()) {
+        (On::Cpu, _) => {
+            eprintln!("tests that need a GPU do not run: everything was to run on the CPU");
+            false
+        }
+        (_, Ok(_)) => true,
+        (On::Gpu, Err(reason)) => bail!("the tests were to run on a GPU: {reason}"),
+        (On::Auto, Err(reason)) => {
+            eprintln!("tests that need a GPU do not run: {reason}");
+            false
+        }
+    };
     for step in &STEPS {
         eprintln!("== {} (cargo {})", step.what, step.arguments.join(" "));
-        let (success, tests) = step.run(gpu.is_ok())?;
+        let (success, tests) = step.run(gpu, on)?;
         total.add(tests);
         // A step is a test of its own; one that failed by a counted test is not counted twice.
         match success {
@@ -154,14 +172,15 @@ pub fn run() -> Result<()> {
 
 impl Step {
     /// Runs the step, passing its output on; also tells what `cargo test` counted.
-    fn run(&self, gpu: bool) -> Result<(bool, Count)> {
+    fn run(&self, gpu: bool, on: On) -> Result<(bool, Count)> {
         let cargo = std::env::var_os("CARGO");
         let mut child = Command::new(cargo.as_deref().unwrap_or(OsStr::new("cargo")))
             .args(self.arguments)
-            .args(if gpu && self.needs_gpu {
-                &["--", "--include-ignored"][..]
-            } else {
-                &[]
+            .args(match (self.kernels, on) {
+                (Kernels::InTests, _) if gpu => &["--", "--include-ignored"][..],
+                (Kernels::InDemo, On::Cpu) => &["--on", "cpu"],
+                (Kernels::InDemo, On::Gpu) => &["--on", "gpu"],
+                _ => &[],
             })
             .envs(self.environment.iter().copied())
             .current_dir(toolchain::workspace_root())
