@@ -70,6 +70,26 @@ fn a_missing_barrier_is_named_with_its_seed_also_from_a_file() {
 }
 
 #[test]
+fn all_schedules_are_counted_and_a_wrong_one_can_be_run_again() {
+    let right = check(
+        "bar.sync 0;",
+        &[&LAUNCH[..], &["--schedules", "all"]].concat(),
+    );
+    let text = String::from_utf8_lossy(&right.stdout);
+    assert!(right.status.success(), "{right:?}");
+    assert!(text.contains("(all "), "{text}");
+    let arguments = [&LAUNCH[..], &["--schedules", "all", "--limit", "50"]].concat();
+    let wrong = check("", &arguments);
+    let text = String::from_utf8_lossy(&wrong.stdout);
+    assert!(!wrong.status.success());
+    let named = text.split_once("--schedule ").unwrap().1;
+    let schedule = named.split_once(')').unwrap().0;
+    let again = check("", &[&LAUNCH[..], &["--schedule", schedule]].concat());
+    let text = String::from_utf8_lossy(&again.stderr);
+    assert!(text.contains("`broadcast`, PTX line"), "{text}");
+}
+
+#[test]
 fn a_launch_that_does_not_fit_says_what_was_expected() {
     let output = check("", &["--kernel", "broadcast", "--arg", "u32:5"]);
     let text = String::from_utf8_lossy(&output.stderr);

@@ -393,7 +393,7 @@ impl<'a> Machine<'a> {
         if let Some((rank, offset, phase, parity)) = first
             && held == 0
         {
-            if *suspends && !give_up && !self.rng.one_in(EARLY_RETURN) {
+            if *suspends && !give_up && !self.chooser.one_in(EARLY_RETURN) {
                 warp.splits[current].wait = Wait::Phase {
                     rank,
                     offset,

@@ -561,6 +561,12 @@ impl<'a> Machine<'a> {
     /// Cuts a copy into pieces of whole grains.
     fn cut(&mut self, size: u32, grain: u32) -> Vec<(u32, u32)> {
         let grains = size / grain.max(1);
+        if self.chooser.is_planned() {
+            let half = grains / 2;
+            let halves = [(0, half), (half, grains - half)];
+            let halves = halves.into_iter().filter(|(_, len)| *len > 0);
+            return halves.map(|(at, len)| (at * grain, len * grain)).collect();
+        }
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < grains {
@@ -568,7 +574,7 @@ impl<'a> Machine<'a> {
             let take = if pieces.len() + 1 == PIECES {
                 left
             } else {
-                1 + self.rng.below(left as usize) as u32
+                1 + self.chooser.below(left as usize) as u32
             };
             pieces.push((at * grain, take * grain));
             at += take;
@@ -584,8 +590,8 @@ impl<'a> Machine<'a> {
         if busy.is_empty() {
             return Ok(());
         }
-        let cluster = busy[self.rng.below(busy.len())];
-        let copy = self.rng.below(self.clusters[cluster].copies.len());
+        let cluster = busy[self.chooser.below(busy.len())];
+        let copy = self.chooser.below(self.clusters[cluster].copies.len());
         self.move_piece_of(cluster, copy)
     }
 
@@ -594,7 +600,7 @@ impl<'a> Machine<'a> {
         self.at = (cluster, 0);
         self.progress += 1;
         let pieces = self.clusters[cluster].copies[number].pieces.len();
-        let piece = self.rng.below(pieces);
+        let piece = self.chooser.below(pieces);
         let copy = &mut self.clusters[cluster].copies[number];
         let (offset, len) = copy.pieces.swap_remove(piece);
         let last = copy.pieces.is_empty();

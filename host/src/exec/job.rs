@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::memory::NOTHING;
+use super::schedule::{Chooser, Deviations};
 use super::{Grid, Memory, Options, Program, Stats, Violation};
 
 /// One argument of a kernel.
@@ -157,7 +158,7 @@ impl Job {
     /// # Errors
     /// A [`Violation`], or a launch that the kernel does not take.
     pub fn run(&self, program: &Program, options: &Options) -> Result<Stats> {
-        Ok(self.launch(program, options)?.0)
+        Ok(self.launch(program, options, &mut Chooser::of(options))?.0)
     }
 
     /// Runs the kernel once; also gives its buffers.
@@ -165,6 +166,7 @@ impl Job {
         &self,
         program: &Program,
         options: &Options,
+        chooser: &mut Chooser,
     ) -> Result<(Stats, Vec<Vec<u8>>)> {
         let mut memory = Memory::new();
         let (mut arguments, mut buffers) = (Vec::new(), Vec::new());
@@ -181,7 +183,14 @@ impl Job {
             buffers.push(buffer);
         }
         let grid = self.grid()?;
-        let stats = program.run(&self.kernel, &grid, &arguments, &mut memory, options)?;
+        let stats = program.run_as_chosen(
+            &self.kernel,
+            &grid,
+            &arguments,
+            &mut memory,
+            options,
+            chooser,
+        )?;
         let buffers = buffers.iter().map(|it| memory.download(*it).to_vec());
         Ok((stats, buffers.collect()))
     }
@@ -242,6 +251,95 @@ impl Job {
     }
 }
 
+/// What was found under all schedules with few deviations.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    /// The schedules that were run.
+    pub runs: u64,
+    /// The most deviations of which every schedule was run.
+    pub deviations: usize,
+    /// Whether these are all schedules there are.
+    pub complete: bool,
+    /// The schedules with a mistake.
+    pub violations: Vec<(Deviations, Violation)>,
+}
+
+impl Job {
+    /// Runs the kernel under every schedule, those with the fewest deviations from the plainest first,
+    /// but at most `limit` of them.
+    ///
+    /// A schedule chooses which warp goes on at each step that others can see, when each half of a copy
+    /// is moved, and which `try_wait` gives up early.
+    ///
+    /// # Errors
+    /// If the launch is none that the kernel takes.
+    pub fn explore_all(&self, program: &Program, limit: usize) -> Result<Coverage> {
+        let mut coverage = Coverage::default();
+        let mut level = vec![Deviations::default()];
+        loop {
+            let left = limit - coverage.runs as usize;
+            let cut = level.len() > left;
+            level.truncate(left);
+            let mut next = Vec::new();
+            let outcomes = self.run_each(program, &level, limit)?;
+            for (deviations, (more, violation)) in level.iter().zip(outcomes) {
+                coverage.runs += 1;
+                if next.len() <= limit {
+                    next.extend(more);
+                }
+                if let Some(violation) = violation {
+                    coverage.violations.push((deviations.clone(), violation));
+                }
+            }
+            if cut {
+                return Ok(coverage);
+            }
+            coverage.deviations = level.first().map_or(0, Deviations::count);
+            coverage.complete = next.is_empty();
+            if coverage.complete || coverage.runs as usize == limit {
+                return Ok(coverage);
+            }
+            level = next;
+        }
+    }
+
+    /// Runs some schedules on all cores; gives for each the schedules that deviate once more, and the
+    /// mistake.
+    fn run_each(
+        &self,
+        program: &Program,
+        schedules: &[Deviations],
+        limit: usize,
+    ) -> Result<Vec<(Vec<Deviations>, Option<Violation>)>> {
+        let one = |deviations: &Deviations| {
+            let mut chooser = Chooser::planned(deviations.clone());
+            let run = self.launch(program, &Options::default(), &mut chooser);
+            let violation = match run {
+                Ok(_) => None,
+                Err(error) => Some(error.downcast::<Violation>()?),
+            };
+            Ok((chooser.more_deviations(limit), violation))
+        };
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let part = schedules.len().div_ceil(workers).max(1);
+        thread::scope(|scope| {
+            let parts = schedules.chunks(part);
+            let threads: Vec<_> = parts
+                .map(|part| scope.spawn(move || part.iter().map(one).collect::<Result<Vec<_>>>()))
+                .collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                all.extend(
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+                );
+            }
+            Ok(all)
+        })
+    }
+}
+
 impl Stats {
     fn add(&mut self, other: Self) {
         self.warp_instructions += other.warp_instructions;
@@ -277,6 +375,30 @@ mod tests {
         assert_eq!(job.grid().unwrap(), Grid::new([1; 3], [64, 1, 1]));
         assert_eq!(job.arguments.len(), 2);
         assert!(toml::from_str::<Job>("kernel = \"k\"\nblocks = [64]").is_err());
+    }
+
+    #[test]
+    fn all_schedules_are_run_and_one_is_run_again_by_its_deviations() {
+        // Warp 1 reads what warp 0 has written only if it comes late: one deviation finds it early.
+        let text = ".version 8.0\n.target sm_90a\n.address_size 64\n.shared .align 4 .u32 word;\n\
+             .visible .entry k() { .reg .pred %p; .reg .b32 %r<3>; mov.u32 %r1, %tid.x;\n\
+             setp.ge.u32 %p, %r1, 32; @%p bra READ; st.volatile.shared.u32 [word], 1; bra END;\n\
+             READ: ld.volatile.shared.u32 %r2, [word]; END: ret; }";
+        let job: Job = toml::from_str("kernel = \"k\"\nblock = [64]").unwrap();
+        let program = Program::parse(text).unwrap();
+        let coverage = job.explore_all(&program, 1000).unwrap();
+        assert!(coverage.complete, "{coverage:?}");
+        assert!(coverage.runs as usize > coverage.violations.len());
+        let (deviations, violation) = &coverage.violations[0];
+        assert_eq!(violation.check, super::super::Check::Uninitialised);
+        let options = Options {
+            deviations: Some(deviations.clone()),
+            ..Options::default()
+        };
+        let again = job.run(&program, &options).unwrap_err();
+        assert_eq!(again.downcast_ref::<Violation>(), Some(violation));
+        let cut = job.explore_all(&program, 2).unwrap();
+        assert_eq!((cut.runs, cut.complete), (2, false));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use anyhow::{Result, bail, ensure};
 use super::check::{Check, Fault, Step, Thread, Violation};
 use super::clock::{Clock, Joins, ThreadClock};
 use super::memory::{Allocation, Memory, NOTHING, Shadow};
-use super::op::Inst;
+use super::op::{Inst, Op, Space};
 use super::program::Program;
+use super::schedule::{Chooser, Deviations};
 use super::state::*;
 use super::step::Flow;
 
@@ -44,6 +45,8 @@ impl Grid {
 pub struct Options {
     /// What picks the schedule; equal seeds give equal runs.
     pub seed: u64,
+    /// The schedule that deviates so from the plainest one, instead of that of the seed.
+    pub deviations: Option<Deviations>,
     /// The most warp instructions of a run.
     pub limit: u64,
     /// Whether data races and early accesses are looked for. Results are the same without, and faster.
@@ -56,6 +59,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             seed: 0,
+            deviations: None,
             limit: 1 << 34,
             races: true,
             resident: 4,
@@ -74,6 +78,11 @@ pub struct Stats {
     pub copies: u64,
 }
 
+/// Turns after which a warp that could go on lets another one, and instructions of one turn, where
+/// choices are planned.
+const FAIRNESS: usize = 256;
+const LONGEST_STEP: usize = 4096;
+
 /// Rounds of failing polls, with nothing else happening, that are taken for a deadlock.
 const IDLE_ROUNDS: u32 = 64;
 
@@ -89,6 +98,20 @@ impl Program {
         arguments: &[Vec<u8>],
         memory: &mut Memory,
         options: &Options,
+    ) -> Result<Stats> {
+        let mut chooser = Chooser::of(options);
+        self.run_as_chosen(kernel, grid, arguments, memory, options, &mut chooser)
+    }
+
+    /// Runs a kernel; the chooser then knows what choices there were.
+    pub(super) fn run_as_chosen(
+        &self,
+        kernel: &str,
+        grid: &Grid,
+        arguments: &[Vec<u8>],
+        memory: &mut Memory,
+        options: &Options,
+        chooser: &mut Chooser,
     ) -> Result<Stats> {
         self.executes(kernel)?;
         let number = self.kernel(kernel)?;
@@ -147,7 +170,9 @@ impl Program {
             memory,
             clusters: Vec::new(),
             next_cluster: 0,
-            rng: Rng(options.seed),
+            chooser,
+            last: 0,
+            turns: 0,
             options: options.clone(),
             patience: 0,
             progress: 0,
@@ -182,28 +207,6 @@ impl Program {
     }
 }
 
-/// SplitMix64.
-pub struct Rng(u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        ((self.next() >> 32) as usize * bound.max(1)) >> 32
-    }
-
-    pub fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
-
 /// A grid that runs.
 pub struct Machine<'a> {
     pub program: &'a Program,
@@ -215,7 +218,10 @@ pub struct Machine<'a> {
     pub memory: &'a mut Memory,
     pub clusters: Vec<Cluster>,
     next_cluster: u32,
-    pub rng: Rng,
+    pub chooser: &'a mut Chooser,
+    /// The warp that ran last, by its place among those of the running clusters, and for how many turns.
+    last: usize,
+    turns: usize,
     pub options: Options,
     /// One in so many turns moves a piece of a copy.
     patience: usize,
@@ -252,7 +258,9 @@ impl<'a> Machine<'a> {
     }
 
     fn run(&mut self) -> std::result::Result<(), Violation> {
-        self.patience = [1, 4, 64, 4096][self.rng.below(4)];
+        if !self.chooser.is_planned() {
+            self.patience = [1, 4, 64, 4096][self.chooser.below(4)];
+        }
         let total: u32 = self.clusters_of_grid().iter().product();
         loop {
             while self.next_cluster < total && self.clusters.len() < self.options.resident {
@@ -342,14 +350,17 @@ impl<'a> Machine<'a> {
 
     /// Lets one warp run for a while. `false` if none can.
     fn turn(&mut self) -> std::result::Result<bool, Violation> {
-        if self.rng.one_in(self.patience) {
+        if self.chooser.is_planned() {
+            return self.planned_turn();
+        }
+        if self.chooser.one_in(self.patience) {
             self.move_a_piece()
                 .map_err(|fault| self.blame_copy(*fault))?;
         }
         let per_cta = self.threads_per_cta().div_ceil(32) as usize;
         let per_cluster = per_cta * self.cluster_size() as usize;
         let total = per_cluster * self.clusters.len();
-        let mut start = self.rng.below(total);
+        let mut start = self.chooser.below(total);
         for _ in 0..total {
             let (cluster, rest) = (start / per_cluster, start % per_cluster);
             let (cta, warp) = (rest / per_cta, rest % per_cta);
@@ -361,6 +372,77 @@ impl<'a> Machine<'a> {
             start = (start + 1) % total;
         }
         Ok(false)
+    }
+
+    /// Lets a copy go on, or a warp run to its next step that others can see, whichever is chosen; the
+    /// plainest choice is the warp that ran last.
+    fn planned_turn(&mut self) -> std::result::Result<bool, Violation> {
+        let copies = self.clusters.iter().flat_map(|it| &it.copies);
+        let pieces: usize = copies.map(|copy| copy.pieces.len()).sum();
+        if self.chooser.below(1 + pieces) > 0 {
+            self.move_a_piece()
+                .map_err(|fault| self.blame_copy(*fault))?;
+            return Ok(true);
+        }
+        let per_cta = self.threads_per_cta().div_ceil(32) as usize;
+        let per_cluster = per_cta * self.cluster_size() as usize;
+        let total = per_cluster * self.clusters.len();
+        // Who spins lets others go on after a while.
+        let first = self.last + usize::from(self.turns >= FAIRNESS);
+        let order = (0..total).map(|step| (first + step) % total);
+        let places = order.map(|place| (place / per_cluster, place % per_cluster));
+        let places = places.map(|(cluster, rest)| (cluster, rest / per_cta, rest % per_cta));
+        let ready: Vec<_> = places
+            .filter(|(cluster, cta, warp)| self.may_run(*cluster, *cta, *warp))
+            .collect();
+        let chosen = self.chooser.below(ready.len());
+        for (number, (cluster, cta, warp)) in ready.iter().skip(chosen).enumerate() {
+            if self.run_warp(*cluster, *cta, *warp)? {
+                let place = cluster * per_cluster + cta * per_cta + warp;
+                self.turns = if place == self.last {
+                    self.turns + 1
+                } else {
+                    0
+                };
+                self.last = place;
+                if number > 0 && chosen > 0 {
+                    self.chooser.note_redundant();
+                }
+                return Ok(true);
+            }
+        }
+        if chosen > 0 {
+            self.chooser.note_redundant();
+        }
+        for (cluster, cta, warp) in ready.into_iter().take(chosen) {
+            if self.run_warp(cluster, cta, warp)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a warp is alive, and one of its splits may have what it waits for.
+    fn may_run(&self, cluster: usize, cta: usize, warp: usize) -> bool {
+        let cluster = &self.clusters[cluster];
+        let cta = &cluster.ctas[cta];
+        let warp = &cta.warps[warp];
+        let ready = |split: &Split| match &split.wait {
+            Wait::Named { id, generation, .. } => cta.named[*id as usize].generation != *generation,
+            Wait::Phase {
+                rank,
+                offset,
+                phase,
+                ..
+            } => {
+                let barrier = cluster.ctas[*rank as usize].barriers.get(offset);
+                barrier.is_none_or(|it| it.phase != *phase)
+            }
+            Wait::Poll { progress, .. } => self.progress != *progress,
+            Wait::Cluster { generation } => cluster.barrier.generation != *generation,
+            _ => true,
+        };
+        warp.live != 0 && warp.splits.iter().any(ready)
     }
 
     /// Runs a warp until its turn is over or it waits. `false` if it was waiting.
@@ -412,7 +494,11 @@ impl<'a> Machine<'a> {
             return Ok(false);
         };
         merge(warp, &mut current);
-        let quantum = 1 + self.rng.below(64);
+        let planned = self.chooser.is_planned();
+        let quantum = match planned {
+            true => LONGEST_STEP,
+            false => 1 + self.chooser.below(64),
+        };
         for _ in 0..quantum {
             let ran = self.step(warp, current)?;
             match ran {
@@ -427,6 +513,10 @@ impl<'a> Machine<'a> {
                 }
             }
             if warp.splits[current].wait != Wait::Nothing {
+                return Ok(true);
+            }
+            let next = self.inst_of(warp, &warp.splits[current]);
+            if planned && next.is_none_or(|it| is_visible(&it.op)) {
                 return Ok(true);
             }
             if warp.splits.len() > 1 {
@@ -477,8 +567,12 @@ impl<'a> Machine<'a> {
         if ready.is_empty() {
             return Ok(None);
         }
-        if self.rng.one_in(4) {
-            return Ok(Some(ready[self.rng.below(ready.len())]));
+        if self.chooser.is_planned() {
+            ready.sort_by_key(|number| warp.splits[*number].pc);
+            return Ok(Some(ready[self.chooser.below(ready.len())]));
+        }
+        if self.chooser.one_in(4) {
+            return Ok(Some(ready[self.chooser.below(ready.len())]));
         }
         Ok(ready
             .into_iter()
@@ -762,6 +856,36 @@ impl<'a> Machine<'a> {
             Wait::Bulk { pending } => Ok(self.groups_done(warp, mask, pending, true)),
             Wait::Async { pending } => Ok(self.groups_done(warp, mask, pending, false)),
         }
+    }
+}
+
+/// Whether other warps or copies may notice when it is executed.
+fn is_visible(op: &Op) -> bool {
+    match op {
+        Op::Ld { space, .. } | Op::St { space, .. } => {
+            matches!(space, Space::Generic | Space::Global | Space::Shared)
+        }
+        Op::Atom { .. }
+        | Op::Bar { .. }
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait { .. }
+        | Op::MbarInit { .. }
+        | Op::MbarInval { .. }
+        | Op::MbarArrive { .. }
+        | Op::MbarExpectTx { .. }
+        | Op::MbarWait { .. }
+        | Op::BulkCopy { .. }
+        | Op::TensorCopy { .. }
+        | Op::TensormapReplace { .. }
+        | Op::TensormapCopy { .. }
+        | Op::LdMatrix { .. }
+        | Op::StMatrix { .. }
+        | Op::CpAsync { .. }
+        | Op::StAsync { .. }
+        | Op::BulkWait { .. }
+        | Op::CpAsyncWait { .. }
+        | Op::Exit => true,
+        _ => false,
     }
 }
 

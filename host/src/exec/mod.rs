@@ -47,15 +47,17 @@ mod on;
 mod op;
 mod parse;
 mod program;
+mod schedule;
 mod state;
 mod step;
 mod tensor;
 mod tensor_map;
 
 pub use check::{Check, Thread, Violation};
-pub use job::{Argument, Findings, Job};
+pub use job::{Argument, Coverage, Findings, Job};
 pub use machine::{Grid, Options, Stats};
 pub use memory::{Buffer, Memory};
 pub use on::{On, Outputs};
 pub use program::Program;
+pub use schedule::Deviations;
 pub use tensor::{DataType, Interleave, OutOfBounds, Swizzle, Tensor};

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
+use super::schedule::Chooser;
 use super::{Job, Options, Program};
 
 /// Where a kernel runs.
@@ -60,7 +61,9 @@ impl Job {
                 Err(_) => {}
             }
         }
-        let (_, buffers) = self.launch(&Program::parse(ptx)?, &Options::default())?;
+        let program = Program::parse(ptx)?;
+        let options = Options::default();
+        let (_, buffers) = self.launch(&program, &options, &mut Chooser::of(&options))?;
         Ok(Outputs {
             on_gpu: false,
             buffers,

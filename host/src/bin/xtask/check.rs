@@ -1,12 +1,14 @@
 //! `cargo xtask check`: a kernel on the CPU, under many schedules.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use cuda_ptx_host::build::{self, Arch, KernelCrate};
-use cuda_ptx_host::exec::{Argument, Job, Program};
+use cuda_ptx_host::exec::{Argument, Deviations, Job, Options, Program, Violation};
 
 /// What to run.
 #[derive(Args)]
@@ -42,12 +44,39 @@ pub struct Check {
     /// `zeros:BYTES`, `new:BYTES` (not to be read before it is written), `file:PATH`.
     #[arg(long = "arg")]
     argument: Vec<Argument>,
-    /// How many schedules.
-    #[arg(long, default_value_t = 100)]
-    schedules: u64,
+    /// How many schedules, or `all`: those with the fewest deviations from the plainest schedule first.
+    #[arg(long, default_value = "100")]
+    schedules: Schedules,
+    /// With `--schedules all`, the most that are run.
+    #[arg(long, default_value_t = 10_000)]
+    limit: usize,
     /// The seed of the first schedule.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// One schedule that `--schedules all` has named.
+    #[arg(long, conflicts_with_all = ["schedules", "seed"])]
+    schedule: Option<Deviations>,
+}
+
+/// Which schedules to run.
+#[derive(Clone, Copy)]
+enum Schedules {
+    Seeds(u64),
+    All,
+}
+
+impl FromStr for Schedules {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "all" => Ok(Self::All),
+            number => number
+                .parse()
+                .map(Self::Seeds)
+                .with_context(|| format!("expected a number or `all`, found `{text}`")),
+        }
+    }
 }
 
 /// Runs the kernel and names what is wrong with it.
@@ -63,7 +92,6 @@ pub fn run(check: Check) -> Result<()> {
         (None, None) => bail!("expected `--manifest-path` or `--ptx`"),
     };
     let program = Program::parse(&text)?;
-    let seeds = check.seed..check.seed.saturating_add(check.schedules);
     let job = match check.job {
         Some(path) => {
             toml::from_str(&read(&path)?).with_context(|| format!("in {}", path.display()))?
@@ -77,26 +105,75 @@ pub fn run(check: Check) -> Result<()> {
             arguments: check.argument,
         },
     };
-    let findings = job.explore(&program, seeds)?;
-    let mut kinds: BTreeMap<(&str, u32), (u64, u64, String)> = BTreeMap::new();
-    for (seed, violation) in &findings.violations {
-        let kind = kinds
-            .entry((violation.check.name(), violation.line))
-            .or_insert_with(|| (0, *seed, violation.to_string()));
-        kind.0 += 1;
+    let wrong = match (check.schedule, check.schedules) {
+        (Some(schedule), _) => {
+            let options = Options {
+                deviations: Some(schedule),
+                ..Options::default()
+            };
+            job.run(&program, &options)?;
+            println!("`{}`: no mistake under this schedule", job.kernel);
+            false
+        }
+        (None, Schedules::Seeds(count)) => {
+            let seeds = check.seed..check.seed.saturating_add(count);
+            by_seeds(&job, &program, seeds)?
+        }
+        (None, Schedules::All) => all(&job, &program, check.limit)?,
+    };
+    if wrong {
+        bail!("the kernel is wrong");
     }
-    for (count, seed, text) in kinds.values() {
-        println!("under {count} schedules (the first has the seed {seed}): {text}");
-    }
+    Ok(())
+}
+
+/// Runs the schedules of some seeds. Whether any has a mistake.
+fn by_seeds(job: &Job, program: &Program, seeds: Range<u64>) -> Result<bool> {
+    let findings = job.explore(program, seeds)?;
+    let violations = findings.violations.iter();
+    print_kinds(violations.map(|(seed, violation)| (format!("seed {seed}"), violation)));
     let total = findings.silent + findings.violations.len() as u64;
     println!(
         "`{}`: {} of {total} schedules without a mistake, {} instructions of threads, {} copies",
         job.kernel, findings.silent, findings.stats.thread_instructions, findings.stats.copies
     );
-    if !findings.violations.is_empty() {
-        bail!("the kernel is wrong");
+    Ok(!findings.violations.is_empty())
+}
+
+/// Runs every schedule, up to a limit. Whether any has a mistake.
+fn all(job: &Job, program: &Program, limit: usize) -> Result<bool> {
+    let coverage = job.explore_all(program, limit)?;
+    let violations = coverage.violations.iter();
+    print_kinds(
+        violations.map(|(deviations, violation)| (format!("--schedule {deviations}"), violation)),
+    );
+    let which = match coverage.complete {
+        true => "all there are".to_owned(),
+        false => format!(
+            "all with up to {} deviations, not all there are",
+            coverage.deviations
+        ),
+    };
+    println!(
+        "`{}`: {} of {} schedules without a mistake ({which})",
+        job.kernel,
+        coverage.runs - coverage.violations.len() as u64,
+        coverage.runs
+    );
+    Ok(!coverage.violations.is_empty())
+}
+
+/// Each kind of mistake once, with the first schedule that finds it.
+fn print_kinds<'v>(violations: impl Iterator<Item = (String, &'v Violation)>) {
+    let mut kinds: BTreeMap<(&str, u32), (u64, String)> = BTreeMap::new();
+    for (schedule, violation) in violations {
+        let kind = (violation.check.name(), violation.line);
+        let first = || (0, format!("the first has the {schedule}): {violation}"));
+        kinds.entry(kind).or_insert_with(first).0 += 1;
     }
-    Ok(())
+    for (count, first) in kinds.values() {
+        println!("under {count} schedules ({first}");
+    }
 }
 
 fn read(path: &Path) -> Result<String> {
