@@ -19,7 +19,7 @@ const PROGRAM: &str = "run";
 /// The name of the tests of the driver module that the bundle carries.
 const GPU_TESTS: &str = "gpu-tests";
 /// The programs of `examples/` that the bundle carries.
-const EXAMPLES: [&str; 1] = ["streaming"];
+const EXAMPLES: [&str; 3] = ["gemm", "layernorm", "streaming"];
 const MANIFEST: &str = "bundle.json";
 
 /// A bundle: its images, and what was compared when it was built.

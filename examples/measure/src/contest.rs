@@ -67,6 +67,8 @@ pub struct Contest<'a> {
     pub name: &'a str,
     /// What every competitor does.
     pub work: Work,
+    /// What was checked before.
+    pub checked: &'a str,
     /// How many rounds are measured.
     pub rounds: usize,
 }
@@ -95,7 +97,9 @@ impl Contest<'_> {
             ms: Quartiles::of(&times),
             times_ms: times,
         });
-        Ok(Outcome::new(self.name, self.work, entries.collect()))
+        let mut outcome = Outcome::new(self.name, self.work, entries.collect());
+        outcome.checked = self.checked.to_owned();
+        Ok(outcome)
     }
 }
 
@@ -119,6 +123,8 @@ pub struct Outcome {
     pub name: String,
     /// What everyone did.
     pub work: Work,
+    /// What was checked before.
+    pub checked: String,
     /// The least time that the hardware allows, in milliseconds.
     pub roofline_ms: f64,
     /// The competitors.
@@ -161,6 +167,7 @@ impl Outcome {
         Self {
             name: name.to_owned(),
             work,
+            checked: String::new(),
             roofline_ms: work.roofline_ms(),
             ratios: ratios.collect(),
             entries,
@@ -170,7 +177,10 @@ impl Outcome {
     /// A few lines for people.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut text = format!("{}, at best {:.3} ms\n", self.name, self.roofline_ms);
+        let mut text = format!(
+            "{}, at best {:.3} ms; {}\n",
+            self.name, self.roofline_ms, self.checked
+        );
         for (index, entry) in self.entries.iter().enumerate() {
             let Quartiles { low, median, high } = entry.ms;
             text += &format!(

@@ -205,7 +205,7 @@ fn measure(driver: &Driver, arrays: &Arrays, operation: Operation, [rust, cpp]: 
         competitors.push(Competitor::new("cub::DeviceReduce", || cub.launch(arrays)));
     }
     let name = format!("{}, {} bytes", operation.name(), arrays.bytes());
-    let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, rounds };
+    let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, checked: "every element checked", rounds };
     contest.run(driver, competitors)
 }
 
