@@ -53,10 +53,13 @@ pub mod warpgroup;
 
 pub mod async_store;
 pub mod barrier_cluster;
+pub mod barrier_cta;
 pub mod bits;
+pub mod cache;
 pub mod cluster;
 pub mod clusterlaunchcontrol;
 pub mod control;
+pub mod cp_async;
 pub mod cp_async_bulk;
 pub mod cp_async_bulk_tensor;
 pub mod cp_reduce_async_bulk;
@@ -66,12 +69,14 @@ pub mod ld_st;
 pub mod matrix;
 pub mod mbarrier;
 pub mod multimem;
+pub mod pacing;
 pub mod prefetch;
 pub mod sreg;
 pub mod tcgen05;
 pub mod tcgen05_mma;
 pub mod tensormap;
 pub mod warp;
+pub mod warp_collective;
 pub mod wgmma;
 
 pub use immediate::n32;

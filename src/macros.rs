@@ -44,6 +44,386 @@ macro_rules! barrier_cluster_wait {
     };
 }
 
+/// `cuda::ptx::barrier_cta_sync` with any of its argument lists:
+///
+/// - `(barrier)` is [`barrier_cta_sync`](fn@crate::barrier_cta_sync)
+/// - `(barrier, threads)` is [`barrier_cta_sync_threads`](fn@crate::barrier_cta_sync_threads)
+#[macro_export]
+macro_rules! barrier_cta_sync {
+    ($barrier:expr $(,)?) => {
+        $crate::barrier_cta_sync($barrier)
+    };
+    ($barrier:expr, $threads:expr $(,)?) => {
+        $crate::barrier_cta_sync_threads($barrier, $threads)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_sync_aligned` with any of its argument lists:
+///
+/// - `(barrier)` is [`barrier_cta_sync_aligned`](fn@crate::barrier_cta_sync_aligned)
+/// - `(barrier, threads)` is [`barrier_cta_sync_aligned_threads`](fn@crate::barrier_cta_sync_aligned_threads)
+#[macro_export]
+macro_rules! barrier_cta_sync_aligned {
+    ($barrier:expr $(,)?) => {
+        $crate::barrier_cta_sync_aligned($barrier)
+    };
+    ($barrier:expr, $threads:expr $(,)?) => {
+        $crate::barrier_cta_sync_aligned_threads($barrier, $threads)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_popc` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_popc`](fn@crate::barrier_cta_red_popc)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_popc_threads`](fn@crate::barrier_cta_red_popc_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_popc {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_popc($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_popc_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_popc_aligned` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_popc_aligned`](fn@crate::barrier_cta_red_popc_aligned)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_popc_aligned_threads`](fn@crate::barrier_cta_red_popc_aligned_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_popc_aligned {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_popc_aligned($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_popc_aligned_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_and` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_and`](fn@crate::barrier_cta_red_and)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_and_threads`](fn@crate::barrier_cta_red_and_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_and {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_and($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_and_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_and_aligned` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_and_aligned`](fn@crate::barrier_cta_red_and_aligned)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_and_aligned_threads`](fn@crate::barrier_cta_red_and_aligned_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_and_aligned {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_and_aligned($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_and_aligned_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_or` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_or`](fn@crate::barrier_cta_red_or)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_or_threads`](fn@crate::barrier_cta_red_or_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_or {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_or($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_or_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::barrier_cta_red_or_aligned` with any of its argument lists:
+///
+/// - `(barrier, pred)` is [`barrier_cta_red_or_aligned`](fn@crate::barrier_cta_red_or_aligned)
+/// - `(barrier, threads, pred)` is [`barrier_cta_red_or_aligned_threads`](fn@crate::barrier_cta_red_or_aligned_threads)
+#[macro_export]
+macro_rules! barrier_cta_red_or_aligned {
+    ($barrier:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_or_aligned($barrier, $pred)
+    };
+    ($barrier:expr, $threads:expr, $pred:expr $(,)?) => {
+        $crate::barrier_cta_red_or_aligned_threads($barrier, $threads, $pred)
+    };
+}
+
+/// `cuda::ptx::cp_async_ca` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_ca`](fn@crate::cp_async_ca)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_ca_src_size`](fn@crate::cp_async_ca_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_ca_ignore_src`](fn@crate::cp_async_ca_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_ca($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCa4::call(($argument1, $argument2, $argument3, $argument4))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_cg`](fn@crate::cp_async_cg)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_cg_src_size`](fn@crate::cp_async_cg_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_cg_ignore_src`](fn@crate::cp_async_cg_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_cg($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCg4::call(($argument1, $argument2, $argument3, $argument4))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_cache_hint` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_ca_L2_cache_hint`](fn@crate::cp_async_ca_L2_cache_hint)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_src_size`](fn@crate::cp_async_ca_L2_cache_hint_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_ca_L2_cache_hint_ignore_src`](fn@crate::cp_async_ca_L2_cache_hint_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_cache_hint {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_ca_L2_cache_hint($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2CacheHint5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_64B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_ca_L2_64B`](fn@crate::cp_async_ca_L2_64B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_ca_L2_64B_src_size`](fn@crate::cp_async_ca_L2_64B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_ca_L2_64B_ignore_src`](fn@crate::cp_async_ca_L2_64B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_64B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_ca_L2_64B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL264B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_128B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_ca_L2_128B`](fn@crate::cp_async_ca_L2_128B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_ca_L2_128B_src_size`](fn@crate::cp_async_ca_L2_128B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_ca_L2_128B_ignore_src`](fn@crate::cp_async_ca_L2_128B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_128B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_ca_L2_128B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2128B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_256B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_ca_L2_256B`](fn@crate::cp_async_ca_L2_256B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_ca_L2_256B_src_size`](fn@crate::cp_async_ca_L2_256B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_ca_L2_256B_ignore_src`](fn@crate::cp_async_ca_L2_256B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_256B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_ca_L2_256B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2256B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_cache_hint_L2_64B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_64B`](fn@crate::cp_async_ca_L2_cache_hint_L2_64B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_64B_src_size`](fn@crate::cp_async_ca_L2_cache_hint_L2_64B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_64B_ignore_src`](fn@crate::cp_async_ca_L2_cache_hint_L2_64B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_cache_hint_L2_64B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_ca_L2_cache_hint_L2_64B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2CacheHintL264B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_cache_hint_L2_128B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_128B`](fn@crate::cp_async_ca_L2_cache_hint_L2_128B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_128B_src_size`](fn@crate::cp_async_ca_L2_cache_hint_L2_128B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_128B_ignore_src`](fn@crate::cp_async_ca_L2_cache_hint_L2_128B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_cache_hint_L2_128B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_ca_L2_cache_hint_L2_128B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2CacheHintL2128B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_ca_L2_cache_hint_L2_256B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_256B`](fn@crate::cp_async_ca_L2_cache_hint_L2_256B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_256B_src_size`](fn@crate::cp_async_ca_L2_cache_hint_L2_256B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_ca_L2_cache_hint_L2_256B_ignore_src`](fn@crate::cp_async_ca_L2_cache_hint_L2_256B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_ca_L2_cache_hint_L2_256B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_ca_L2_cache_hint_L2_256B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCaL2CacheHintL2256B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_cache_hint` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_cg_L2_cache_hint`](fn@crate::cp_async_cg_L2_cache_hint)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_src_size`](fn@crate::cp_async_cg_L2_cache_hint_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_cg_L2_cache_hint_ignore_src`](fn@crate::cp_async_cg_L2_cache_hint_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_cache_hint {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_cg_L2_cache_hint($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2CacheHint5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_64B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_cg_L2_64B`](fn@crate::cp_async_cg_L2_64B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_cg_L2_64B_src_size`](fn@crate::cp_async_cg_L2_64B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_cg_L2_64B_ignore_src`](fn@crate::cp_async_cg_L2_64B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_64B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_cg_L2_64B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL264B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_128B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_cg_L2_128B`](fn@crate::cp_async_cg_L2_128B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_cg_L2_128B_src_size`](fn@crate::cp_async_cg_L2_128B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_cg_L2_128B_ignore_src`](fn@crate::cp_async_cg_L2_128B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_128B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_cg_L2_128B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2128B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_256B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size)` is [`cp_async_cg_L2_256B`](fn@crate::cp_async_cg_L2_256B)
+/// - `(dst_mem, src_mem, cp_size, src_size)` is [`cp_async_cg_L2_256B_src_size`](fn@crate::cp_async_cg_L2_256B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src)` is [`cp_async_cg_L2_256B_ignore_src`](fn@crate::cp_async_cg_L2_256B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_256B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr $(,)?) => {
+        $crate::cp_async_cg_L2_256B($dst_mem, $src_mem, $cp_size)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2256B4::call((
+            $argument1, $argument2, $argument3, $argument4,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_cache_hint_L2_64B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_64B`](fn@crate::cp_async_cg_L2_cache_hint_L2_64B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_64B_src_size`](fn@crate::cp_async_cg_L2_cache_hint_L2_64B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_64B_ignore_src`](fn@crate::cp_async_cg_L2_cache_hint_L2_64B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_cache_hint_L2_64B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_cg_L2_cache_hint_L2_64B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2CacheHintL264B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_cache_hint_L2_128B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_128B`](fn@crate::cp_async_cg_L2_cache_hint_L2_128B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_128B_src_size`](fn@crate::cp_async_cg_L2_cache_hint_L2_128B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_128B_ignore_src`](fn@crate::cp_async_cg_L2_cache_hint_L2_128B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_cache_hint_L2_128B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_cg_L2_cache_hint_L2_128B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2CacheHintL2128B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
+/// `cuda::ptx::cp_async_cg_L2_cache_hint_L2_256B` with any of its argument lists:
+///
+/// - `(dst_mem, src_mem, cp_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_256B`](fn@crate::cp_async_cg_L2_cache_hint_L2_256B)
+/// - `(dst_mem, src_mem, cp_size, src_size, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_256B_src_size`](fn@crate::cp_async_cg_L2_cache_hint_L2_256B_src_size)
+/// - `(dst_mem, src_mem, cp_size, ignore_src, cache_policy)` is [`cp_async_cg_L2_cache_hint_L2_256B_ignore_src`](fn@crate::cp_async_cg_L2_cache_hint_L2_256B_ignore_src)
+#[macro_export]
+macro_rules! cp_async_cg_L2_cache_hint_L2_256B {
+    ($dst_mem:expr, $src_mem:expr, $cp_size:expr, $cache_policy:expr $(,)?) => {
+        $crate::cp_async_cg_L2_cache_hint_L2_256B($dst_mem, $src_mem, $cp_size, $cache_policy)
+    };
+    ($argument1:expr, $argument2:expr, $argument3:expr, $argument4:expr, $argument5:expr $(,)?) => {
+        $crate::macros::pick::CpAsyncCgL2CacheHintL2256B5::call((
+            $argument1, $argument2, $argument3, $argument4, $argument5,
+        ))
+    };
+}
+
 /// `cuda::ptx::cp_async_bulk` with any of its argument lists:
 ///
 /// - `(dst, src, dst_mem, src_mem, size)` is [`cp_async_bulk`](fn@crate::cp_async_bulk)
@@ -2239,6 +2619,594 @@ pub mod pick {
         unsafe fn call(self) {
             let (a1, a2, a3) = self;
             unsafe { crate::st_async_v4(a1, a2, a3) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCa4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCa4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_70> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCa4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCg4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCg4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_70> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCg4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_cache_hint` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCaL2CacheHint5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHint5 for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHint5 for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_64B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCaL264B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL264B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_64B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL264B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_64B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_128B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCaL2128B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2128B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_128B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2128B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_128B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_256B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCaL2256B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2256B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_256B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2256B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_ca_L2_256B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_cache_hint_L2_64B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCaL2CacheHintL264B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL264B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_64B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL264B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_64B_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_cache_hint_L2_128B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCaL2CacheHintL2128B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL2128B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_128B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL2128B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_128B_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_ca_L2_cache_hint_L2_256B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCaL2CacheHintL2256B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL2256B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_256B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCaL2CacheHintL2256B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_ca_L2_cache_hint_L2_256B_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_cache_hint` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCgL2CacheHint5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHint5 for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHint5 for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_64B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCgL264B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL264B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_64B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL264B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_64B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_128B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCgL2128B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2128B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_128B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2128B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_128B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_256B` takes these 4 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool)"
+    )]
+    pub trait CpAsyncCgL2256B4 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2256B4 for (*mut T, *const U, n32<CP_SIZE>, u32)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_256B_src_size(a1, a2, a3, a4) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2256B4 for (*mut T, *const U, n32<CP_SIZE>, bool)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4) = self;
+            unsafe { crate::cp_async_cg_L2_256B_ignore_src(a1, a2, a3, a4) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_cache_hint_L2_64B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCgL2CacheHintL264B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL264B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_64B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL264B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_64B_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_cache_hint_L2_128B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCgL2CacheHintL2128B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL2128B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_128B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL2128B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_128B_ignore_src(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "no form of `cp_async_cg_L2_cache_hint_L2_256B` takes these 5 arguments",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, src_size: u32, cache_policy: u64)",
+        note = "there is (dst_mem: *mut T, src_mem: *const U, _cp_size: n32<CP_SIZE>, ignore_src: bool, cache_policy: u64)"
+    )]
+    pub trait CpAsyncCgL2CacheHintL2256B5 {
+        /// Calls the function.
+        ///
+        /// # Safety
+        ///
+        /// What the function demands.
+        unsafe fn call(self);
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL2256B5
+        for (*mut T, *const U, n32<CP_SIZE>, u32, u64)
+    where
+        for<'a> Target: Has<ptx_74> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_256B_src_size(a1, a2, a3, a4, a5) }
+        }
+    }
+
+    impl<T, U, const CP_SIZE: i32> CpAsyncCgL2CacheHintL2256B5
+        for (*mut T, *const U, n32<CP_SIZE>, bool, u64)
+    where
+        for<'a> Target: Has<ptx_75> + Has<sm_80>,
+    {
+        #[inline(always)]
+        unsafe fn call(self) {
+            let (a1, a2, a3, a4, a5) = self;
+            unsafe { crate::cp_async_cg_L2_cache_hint_L2_256B_ignore_src(a1, a2, a3, a4, a5) }
         }
     }
 

@@ -7,9 +7,42 @@ pub use crate::barrier_cluster::{
     barrier_cluster_arrive, barrier_cluster_arrive_sem, barrier_cluster_wait,
     barrier_cluster_wait_sem,
 };
+pub use crate::barrier_cta::{
+    barrier_cluster_arrive_aligned, barrier_cluster_arrive_relaxed_aligned,
+    barrier_cluster_arrive_release_aligned, barrier_cluster_wait_acquire_aligned,
+    barrier_cluster_wait_aligned, barrier_cta_arrive, barrier_cta_arrive_aligned,
+    barrier_cta_red_and, barrier_cta_red_and_aligned, barrier_cta_red_and_aligned_threads,
+    barrier_cta_red_and_threads, barrier_cta_red_or, barrier_cta_red_or_aligned,
+    barrier_cta_red_or_aligned_threads, barrier_cta_red_or_threads, barrier_cta_red_popc,
+    barrier_cta_red_popc_aligned, barrier_cta_red_popc_aligned_threads,
+    barrier_cta_red_popc_threads, barrier_cta_sync, barrier_cta_sync_aligned,
+    barrier_cta_sync_aligned_threads, barrier_cta_sync_threads,
+};
 pub use crate::bits::{
     bfind, bfind_shiftamt, bmsk_clamp, bmsk_wrap, prmt, prmt_b4e, prmt_ecl, prmt_ecr, prmt_f4e,
     prmt_rc8, prmt_rc16, shl, shr,
+};
+pub use crate::cache::{
+    applypriority_L2_evict_normal, createpolicy_cvt_L2, createpolicy_fractional_L2_evict_first,
+    createpolicy_fractional_L2_evict_first_L2_evict_first,
+    createpolicy_fractional_L2_evict_first_L2_evict_unchanged,
+    createpolicy_fractional_L2_evict_last, createpolicy_fractional_L2_evict_last_L2_evict_first,
+    createpolicy_fractional_L2_evict_last_L2_evict_unchanged,
+    createpolicy_fractional_L2_evict_normal,
+    createpolicy_fractional_L2_evict_normal_L2_evict_first,
+    createpolicy_fractional_L2_evict_normal_L2_evict_unchanged,
+    createpolicy_fractional_L2_evict_unchanged,
+    createpolicy_fractional_L2_evict_unchanged_L2_evict_first,
+    createpolicy_fractional_L2_evict_unchanged_L2_evict_unchanged,
+    createpolicy_range_L2_evict_first, createpolicy_range_L2_evict_first_L2_evict_first,
+    createpolicy_range_L2_evict_first_L2_evict_unchanged, createpolicy_range_L2_evict_last,
+    createpolicy_range_L2_evict_last_L2_evict_first,
+    createpolicy_range_L2_evict_last_L2_evict_unchanged, createpolicy_range_L2_evict_normal,
+    createpolicy_range_L2_evict_normal_L2_evict_first,
+    createpolicy_range_L2_evict_normal_L2_evict_unchanged, createpolicy_range_L2_evict_unchanged,
+    createpolicy_range_L2_evict_unchanged_L2_evict_first,
+    createpolicy_range_L2_evict_unchanged_L2_evict_unchanged, discard_L2, prefetch_generic_L1,
+    prefetch_generic_L2, prefetchu_L1,
 };
 pub use crate::cluster::{getctarank, mapa};
 pub use crate::clusterlaunchcontrol::{
@@ -21,6 +54,28 @@ pub use crate::clusterlaunchcontrol::{
     clusterlaunchcontrol_try_cancel_multicast,
 };
 pub use crate::control::{enable_smem_spilling, exit, setmaxnreg_dec, setmaxnreg_inc, trap};
+pub use crate::cp_async::{
+    cp_async_ca, cp_async_ca_L2_64B, cp_async_ca_L2_64B_ignore_src, cp_async_ca_L2_64B_src_size,
+    cp_async_ca_L2_128B, cp_async_ca_L2_128B_ignore_src, cp_async_ca_L2_128B_src_size,
+    cp_async_ca_L2_256B, cp_async_ca_L2_256B_ignore_src, cp_async_ca_L2_256B_src_size,
+    cp_async_ca_L2_cache_hint, cp_async_ca_L2_cache_hint_L2_64B,
+    cp_async_ca_L2_cache_hint_L2_64B_ignore_src, cp_async_ca_L2_cache_hint_L2_64B_src_size,
+    cp_async_ca_L2_cache_hint_L2_128B, cp_async_ca_L2_cache_hint_L2_128B_ignore_src,
+    cp_async_ca_L2_cache_hint_L2_128B_src_size, cp_async_ca_L2_cache_hint_L2_256B,
+    cp_async_ca_L2_cache_hint_L2_256B_ignore_src, cp_async_ca_L2_cache_hint_L2_256B_src_size,
+    cp_async_ca_L2_cache_hint_ignore_src, cp_async_ca_L2_cache_hint_src_size,
+    cp_async_ca_ignore_src, cp_async_ca_src_size, cp_async_cg, cp_async_cg_L2_64B,
+    cp_async_cg_L2_64B_ignore_src, cp_async_cg_L2_64B_src_size, cp_async_cg_L2_128B,
+    cp_async_cg_L2_128B_ignore_src, cp_async_cg_L2_128B_src_size, cp_async_cg_L2_256B,
+    cp_async_cg_L2_256B_ignore_src, cp_async_cg_L2_256B_src_size, cp_async_cg_L2_cache_hint,
+    cp_async_cg_L2_cache_hint_L2_64B, cp_async_cg_L2_cache_hint_L2_64B_ignore_src,
+    cp_async_cg_L2_cache_hint_L2_64B_src_size, cp_async_cg_L2_cache_hint_L2_128B,
+    cp_async_cg_L2_cache_hint_L2_128B_ignore_src, cp_async_cg_L2_cache_hint_L2_128B_src_size,
+    cp_async_cg_L2_cache_hint_L2_256B, cp_async_cg_L2_cache_hint_L2_256B_ignore_src,
+    cp_async_cg_L2_cache_hint_L2_256B_src_size, cp_async_cg_L2_cache_hint_ignore_src,
+    cp_async_cg_L2_cache_hint_src_size, cp_async_cg_ignore_src, cp_async_cg_src_size,
+    cp_async_commit_group, cp_async_wait_all, cp_async_wait_group,
+};
 pub use crate::cp_async_bulk::{
     cp_async_bulk, cp_async_bulk_bar, cp_async_bulk_bar_cta_mask, cp_async_bulk_commit_group,
     cp_async_bulk_cp_mask, cp_async_bulk_ignore_oob, cp_async_bulk_multicast_32b,
@@ -158,6 +213,10 @@ pub use crate::mbarrier::{
 };
 pub use crate::multimem::{
     multimem_ld_reduce, multimem_ld_reduce_scope, multimem_red, multimem_st, multimem_st_scope,
+};
+pub use crate::pacing::{
+    griddepcontrol_launch_dependents, griddepcontrol_wait, membar_cta, membar_gl, membar_sys,
+    nanosleep,
 };
 pub use crate::prefetch::{
     applypriority_async_bulk_L2_evict_normal, prefetch_L1, prefetch_L1_32B, prefetch_L2,
@@ -323,6 +382,11 @@ pub use crate::tensormap::{
 pub use crate::warp::{
     elect_sync, shfl_sync_bfly, shfl_sync_bfly_pred, shfl_sync_down, shfl_sync_down_pred,
     shfl_sync_idx, shfl_sync_idx_pred, shfl_sync_up, shfl_sync_up_pred,
+};
+pub use crate::warp_collective::{
+    activemask, bar_warp_sync, elect_sync_leader, match_all_sync, match_any_sync, redux_sync,
+    redux_sync_NaN, redux_sync_abs, redux_sync_abs_NaN, vote_sync_all, vote_sync_any,
+    vote_sync_ballot, vote_sync_uni,
 };
 pub use crate::warpgroup::{
     wgmma_mma_async, wgmma_mma_async_satfinite, wgmma_mma_async_scaled, wgmma_mma_async_sp,

@@ -66,6 +66,14 @@ macro_rules! has {
     };
 }
 
+/// PTX ISA 6.2 or later.
+pub struct ptx_62;
+has!(ptx_62 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "62"));
+
+/// PTX ISA 6.3 or later.
+pub struct ptx_63;
+has!(ptx_63 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "63"));
+
 /// PTX ISA 6.5 or later.
 pub struct ptx_65;
 has!(ptx_65 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "65"));
@@ -153,6 +161,10 @@ has!(sm_100a_103a_107a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "
 /// sm_100a, sm_110a.
 pub struct sm_100a_110a;
 has!(sm_100a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "110a", target_feature = "sm_100a"));
+
+/// sm_100a/f, sm_103a/f.
+pub struct sm_100f_103f;
+has!(sm_100f_103f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", target_feature = "sm_100a"));
 
 /// sm_100a/f, sm_103a/f, sm_107a/f.
 pub struct sm_100f_103f_107f;

@@ -99,8 +99,9 @@ pub struct Isa {
     pub minor: u32,
 }
 
-/// The PTX ISA versions since 6.3, which has the oldest of the [`KNOWN`] architectures.
-const ISA_VERSIONS: [(u32, u32); 27] = [
+/// The PTX ISA versions since 6.2: 6.3 has the oldest of the [`KNOWN`] architectures.
+const ISA_VERSIONS: [(u32, u32); 28] = [
+    (6, 2),
     (6, 3),
     (6, 4),
     (6, 5),

@@ -35,8 +35,14 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
     let mut out = String::new();
     for arg in &variant.args {
-        if let Type::Immediate { low, high, step } = arg.ty {
-            out += &range_check(arg, low, high, step);
+        if let Type::Immediate {
+            low,
+            high,
+            step,
+            powers,
+        } = arg.ty
+        {
+            out += &range_check(arg, (low, high), step, powers);
         }
     }
     let mut operands = Vec::new();
@@ -119,10 +125,14 @@ fn is_stored_directly(variant: &Variant, arg: &str) -> bool {
 }
 
 /// A compile-time check of an immediate operand.
-fn range_check(arg: &Arg, low: i64, high: i64, step: i64) -> String {
+fn range_check(arg: &Arg, (low, high): (i64, i64), step: i64, powers: bool) -> String {
     let name = arg.name.to_uppercase();
     let (condition, allowed) = match (low == high, step) {
         (true, _) => (format!("{name} == {low}"), format!("must be {low}")),
+        _ if powers => (
+            format!("{name} >= {low} && {name} <= {high} && ({name} & ({name} - 1)) == 0"),
+            format!("must be a power of two from {low} to {high}"),
+        ),
         (_, 1) if high == i64::from(i32::MAX) => (
             format!("{name} >= {low}"),
             format!("must be at least {low}"),

@@ -167,7 +167,10 @@ impl Kernel {
     fn argument(&mut self, position: usize, name: &str, ty: &Type, loaded: bool) {
         let parameter = format!("a{position}");
         match ty {
-            Type::Tag(_) | Type::Immediate { .. } => {}
+            Type::Tag(_) => {}
+            Type::Immediate { low, .. } => self
+                .before
+                .push(format!("constexpr int32_t {name} = {low};")),
             Type::Pointer { to, .. } if is_shared(ty) => {
                 let to = pointee(*to);
                 self.before.push(format!(

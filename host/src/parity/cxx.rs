@@ -12,6 +12,7 @@ pub const PRELUDE: &str = "\
 #include <cuda/std/cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_pipeline.h>
 
 using namespace cuda::std;
 struct bits128 { uint64_t part[2]; };

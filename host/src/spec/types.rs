@@ -17,6 +17,8 @@ pub enum Type {
         high: i64,
         /// Distance of two values.
         step: i64,
+        /// Whether only powers of two are allowed.
+        powers: bool,
     },
     /// A value in a register.
     Scalar(Scalar),
@@ -257,9 +259,13 @@ fn array(text: &str) -> Result<Option<(Scalar, usize)>, String> {
     Ok(Some((Scalar::parse(of.trim())?, product / divisor)))
 }
 
-/// `0..=15`, or `24..=256 step 8`, or `0..`, or one value.
+/// `0..=15`, or `24..=256 step 8`, or `4..=16 powers`, or `0..`, or one value.
 fn immediate(text: &str) -> Result<Type, String> {
     let expected = || format!("expected `n32 LOW..=HIGH [step STEP]`, found `n32 {text}`");
+    let (text, powers) = match text.strip_suffix(" powers") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
     let (range, step) = text.split_once(" step ").unwrap_or((text, "1"));
     let number = |text: &str| text.trim().parse::<i64>().map_err(|_| expected());
     if let Some(low) = range.strip_suffix("..") {
@@ -267,6 +273,7 @@ fn immediate(text: &str) -> Result<Type, String> {
             low: number(low)?,
             high: i64::from(i32::MAX),
             step: 1,
+            powers,
         });
     }
     let (low, high) = range.split_once("..=").unwrap_or((range, range));
@@ -274,6 +281,7 @@ fn immediate(text: &str) -> Result<Type, String> {
         low: number(low)?,
         high: number(high)?,
         step: number(step)?,
+        powers,
     })
 }
 
