@@ -78,12 +78,15 @@ impl Element {
         }
     }
 
-    /// What an element of C may be off, as a part of the sum of the magnitudes of its products. The
-    /// tensor cores add products of bf16 to 24 bits, and those of 8-bit types to about 14.
+    /// What an element of C may be off, as a part of the sum of the magnitudes of its products.
+    ///
+    /// The tensor cores of Hopper align the products of a step, of 32 bytes along K, with the greatest of
+    /// them, and drop bits below: those of bf16 keep the 24 bits of `f32`, those of 8-bit types about 14. An
+    /// H200 was off by 1.0e-6 and by more than 4.9e-4.
     fn tolerance(self) -> f64 {
         match self {
             Self::Bf16 => 1.0 / f64::from(1 << 18),
-            Self::E4m3 => 1.0 / f64::from(1 << 11),
+            Self::E4m3 => 1.0 / f64::from(1 << 9),
         }
     }
 
