@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -14,10 +14,42 @@ use crate::toolchain::CudaTools;
 /// What became of the kernels of one side.
 #[derive(Debug, Default)]
 pub struct Assembled {
-    /// The machine code by kernel name.
-    pub functions: HashMap<String, Function>,
     /// ptxas's words by the name of the kernel that it rejects.
     pub rejected: BTreeMap<String, String>,
+    /// The cubin with the other kernels, if there are any.
+    cubin: Option<PathBuf>,
+}
+
+impl Assembled {
+    /// Whether both cubins are the same, byte for byte: then they need no disassembly.
+    ///
+    /// # Errors
+    ///
+    /// A cubin cannot be read.
+    pub fn is_same(&self, other: &Self) -> Result<bool> {
+        let [Some(one), Some(other)] = [&self.cubin, &other.cubin] else {
+            return Ok(false);
+        };
+        let read =
+            |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+        Ok(read(one)? == read(other)?)
+    }
+
+    /// The machine code by kernel name.
+    ///
+    /// # Errors
+    ///
+    /// nvdisasm does not start, or its output is not understood.
+    pub fn functions(&self, tools: &CudaTools) -> Result<HashMap<String, Function>> {
+        let Some(cubin) = &self.cubin else {
+            return Ok(HashMap::new());
+        };
+        let functions = sass::disassemble(&tools.nvdisasm, cubin)?;
+        Ok(functions
+            .into_iter()
+            .map(|function| (function.name.clone(), function))
+            .collect())
+    }
 }
 
 /// Assembles `kernels` (name and text) for `arch`; files go to `folder` under the name `side`.
@@ -68,11 +100,7 @@ pub fn assemble(
         }
         assembled.rejected.extend(rejected);
     }
-    let functions = sass::disassemble(&tools.nvdisasm, &cubin)?;
-    assembled.functions = functions
-        .into_iter()
-        .map(|function| (function.name.clone(), function))
-        .collect();
+    assembled.cubin = Some(cubin);
     Ok(assembled)
 }
 

@@ -53,6 +53,8 @@ pub struct Options {
     pub family: Option<String>,
     /// One architecture, not all.
     pub arch: Option<String>,
+    /// The forms that `cuda::ptx` lacks, not those that it has. (One family: whatever it has.)
+    pub beyond: bool,
     /// Where to write the result as JSON.
     pub json: Option<PathBuf>,
 }
@@ -68,7 +70,8 @@ pub fn run(options: &Options) -> Result<()> {
     let spec = spec::load()?;
     let matching = Matching::new(&headers, &spec)?;
     let archs = architectures(options.arch.as_deref())?;
-    let (scope, subjects) = scope(&matching, options.family.as_deref(), &archs)?;
+    check_upstream(&headers.version, &matching)?;
+    let (scope, subjects) = scope(&matching, options, &archs)?;
     let explained = Explained::load()?;
     let outcomes = outcomes(&subjects, &archs, &tools, &explained)?;
     let mut report = Report::new(
@@ -84,7 +87,7 @@ pub fn run(options: &Options) -> Result<()> {
         std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
     }
     println!("{}\n{}", report.tables(), report.summary());
-    if options.family.is_none() && options.arch.is_none() {
+    if options.family.is_none() && options.arch.is_none() && !options.beyond {
         let used = outcomes
             .values()
             .flat_map(|outcome| outcome.explained().into_keys())
@@ -99,6 +102,29 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// What releases of CCCL have: version, overloads, variants. So a form that the parser of the headers overlooks is
+/// noticed.
+const UPSTREAM: [(&str, usize, usize); 1] = [("3.5.0", 1412, 2792)];
+
+fn check_upstream(version: &str, matching: &Matching) -> Result<()> {
+    let overloads = matching
+        .pairs
+        .chunk_by(|a, b| std::ptr::eq(a.form.overload, b.form.overload))
+        .count();
+    let variants = matching.pairs.len();
+    match UPSTREAM.iter().find(|(known, ..)| *known == version) {
+        Some(&(_, known_overloads, known_variants))
+            if (overloads, variants) != (known_overloads, known_variants) =>
+        {
+            bail!(
+                "CCCL {version} has {known_overloads} overloads and {known_variants} variants, \
+                 but {overloads} and {variants} were found in its headers"
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
 fn versions(tools: &CudaTools) -> Result<BTreeMap<&'static str, String>> {
     let device = toolchain::device()?;
     Ok(BTreeMap::from([
@@ -108,17 +134,22 @@ fn versions(tools: &CudaTools) -> Result<BTreeMap<&'static str, String>> {
     ]))
 }
 
-/// The positions of the pairs of one family, or of all, that one of the architectures allows; and what is to be
-/// compared: those that have a mirror, and then the forms that the headers lack.
+/// The positions of the pairs that are asked for and that one of the architectures allows; and what is to be compared:
+/// those that have a mirror, and then the forms that the headers lack.
 fn scope<'a>(
     matching: &'a Matching,
-    family: Option<&str>,
+    options: &Options,
     archs: &[Arch],
 ) -> Result<(BTreeSet<usize>, Vec<Subject<'a>>)> {
+    // A family, or where none is asked for, whether the headers have it.
+    let asked = |of: Option<&str>, beyond: bool| match options.family.as_deref() {
+        Some(family) => of == Some(family),
+        None => beyond == options.beyond,
+    };
     let fits = |index: &usize| {
         let pair = &matching.pairs[*index];
-        let in_family = family.is_none_or(|family| matching.family_of(pair) == Some(family));
-        in_family && archs.iter().any(|arch| pair.form.overload.allows(*arch))
+        asked(matching.family_of(pair), false)
+            && archs.iter().any(|arch| pair.form.overload.allows(*arch))
     };
     let scope: BTreeSet<_> = (0..matching.pairs.len()).filter(fits).collect();
     let mirrored = scope.iter().filter_map(|&index| {
@@ -139,8 +170,8 @@ fn scope<'a>(
             mirror,
         });
     let beyond = beyond.filter(|subject| {
-        let in_family = family.is_none_or(|family| subject.mirror.family.name == family);
-        in_family && archs.iter().any(|&arch| subject.in_cxx(arch))
+        asked(Some(&subject.mirror.family.name), true)
+            && archs.iter().any(|&arch| subject.in_cxx(arch))
     });
     let subjects = Vec::from_iter(mirrored.chain(beyond));
     if scope.is_empty() && subjects.is_empty() {

@@ -10,7 +10,7 @@ use super::assemble::{Assembled, assemble};
 use super::explained::Explained;
 use super::twins::{Side, Subject, Twin};
 use crate::build::Arch;
-use crate::inspect::sass::{self, Class};
+use crate::inspect::sass::{self, Class, Function};
 use crate::toolchain::CudaTools;
 
 /// The result of one form.
@@ -178,22 +178,20 @@ pub fn compare_on(
         );
         assemble(tools, &kernels, arch, folder, side)
     };
-    let (rust, cxx) = thread::scope(|scope| {
-        let cxx = scope.spawn(|| one(&cxx, "cxx"));
-        let rust = one(&rust, "rust");
-        (
-            rust,
-            cxx.join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        )
-    });
-    let (rust, cxx) = (rust?, cxx?);
+    let (rust, cxx) = both(|| one(&rust, "rust"), || one(&cxx, "cxx"))?;
+    let code = match rust.is_same(&cxx)? {
+        true => Code::Same,
+        false => {
+            let (rust, cxx) = both(|| rust.functions(tools), || cxx.functions(tools))?;
+            Code::Disassembled([rust, cxx])
+        }
+    };
 
     let mut verdicts = HashMap::new();
     for subject in subjects {
         let verdict = match (in_spec(subject), in_headers(subject)) {
             (false, false) => continue,
-            (true, true) => compare(subject, &rust, &cxx, explained, &name),
+            (true, true) => compare(subject, [&rust, &cxx], &code, explained, &name),
             (false, true) => match cxx.rejected.get(&subject.kernel()) {
                 // Without the architecture, so that the same words stand for several.
                 Some(message) => {
@@ -213,24 +211,46 @@ pub fn compare_on(
     Ok(verdicts)
 }
 
+/// Does the work of both sides at once.
+fn both<T: Send>(
+    rust: impl FnOnce() -> Result<T>,
+    cxx: impl FnOnce() -> Result<T> + Send,
+) -> Result<(T, T)> {
+    thread::scope(|scope| {
+        let cxx = scope.spawn(cxx);
+        let rust = rust();
+        let cxx = cxx
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((rust?, cxx?))
+    })
+}
+
+/// The machine code of both sides.
+enum Code {
+    /// Byte for byte the same.
+    Same,
+    /// By kernel name: Rust, C++.
+    Disassembled([HashMap<String, Function>; 2]),
+}
+
 fn compare(
     subject: &Subject,
-    rust: &Assembled,
-    cxx: &Assembled,
+    sides: [&Assembled; 2],
+    code: &Code,
     explained: &Explained,
     arch: &str,
 ) -> Verdict {
     let kernel = subject.kernel();
-    let rejection = |side: &str, assembled: &Assembled| {
-        assembled
-            .rejected
-            .get(&kernel)
-            .map(|message| Verdict::Failed(format!("ptxas rejects {side}: {message}")))
-    };
-    if let Some(verdict) = rejection("Rust", rust).or_else(|| rejection("C++", cxx)) {
-        return verdict;
+    for (side, assembled) in ["Rust", "C++"].into_iter().zip(sides) {
+        if let Some(message) = assembled.rejected.get(&kernel) {
+            return Verdict::Failed(format!("ptxas rejects {side}: {message}"));
+        }
     }
-    let (Some(rust), Some(cxx)) = (rust.functions.get(&kernel), cxx.functions.get(&kernel)) else {
+    let Code::Disassembled(sides) = code else {
+        return Verdict::Equal(Class::Identical);
+    };
+    let [Some(rust), Some(cxx)] = sides.each_ref().map(|side| side.get(&kernel)) else {
         return Verdict::Failed("the disassembly lacks the kernel".to_owned());
     };
     let comparison = sass::compare(rust, cxx);

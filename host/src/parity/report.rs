@@ -28,7 +28,8 @@ pub struct Report {
     pub architectures: BTreeMap<Arch, Counts>,
     /// The forms of each family.
     pub families: BTreeMap<String, FamilyCounts>,
-    /// The forms that the headers lack.
+    /// The forms that the headers lack, where they are compared.
+    #[serde(skip_serializing_if = "Beyond::is_empty")]
     pub beyond: Beyond,
 }
 
@@ -45,6 +46,12 @@ pub struct Beyond {
     architectures: BTreeMap<Arch, Counts>,
     /// The forms of each family.
     families: BTreeMap<String, FamilyCounts>,
+}
+
+impl Beyond {
+    fn is_empty(&self) -> bool {
+        self.forms == 0
+    }
 }
 
 /// Which overloads are mirrored.
@@ -331,22 +338,26 @@ impl Report {
             lines.extend(remarks("explained", &compared.sass_explained));
             lines.extend(remarks("failed", &compared.failed));
         }
-        lines.push(format!(
-            "CCCL {}: {}/{} overloads, {}/{} variants with equal PTX, {}",
-            self.cccl,
-            overloads.mirrored,
-            overloads.upstream,
-            mirrored.ptx_equal,
-            self.variants.upstream,
-            mirrored.summary(),
-        ));
-        lines.push(format!(
-            "beyond: {}/{} forms with equal PTX, {} of them with a function of CUDA, {}",
-            beyond.compared.ptx_equal,
-            beyond.forms,
-            beyond.with_function,
-            beyond.compared.summary(),
-        ));
+        if self.variants.upstream > 0 {
+            lines.push(format!(
+                "CCCL {}: {}/{} overloads, {}/{} variants with equal PTX, {}",
+                self.cccl,
+                overloads.mirrored,
+                overloads.upstream,
+                mirrored.ptx_equal,
+                self.variants.upstream,
+                mirrored.summary(),
+            ));
+        }
+        if beyond.forms > 0 {
+            lines.push(format!(
+                "beyond: {}/{} forms with equal PTX, {} of them with a function of CUDA, {}",
+                beyond.compared.ptx_equal,
+                beyond.forms,
+                beyond.with_function,
+                beyond.compared.summary(),
+            ));
+        }
         lines.join("\n")
     }
 }

@@ -81,6 +81,9 @@ enum Command {
         /// One architecture, for instance sm_90a.
         #[arg(long)]
         arch: Option<String>,
+        /// Compares the forms that `cuda::ptx` lacks instead, with what C++ has for them.
+        #[arg(long)]
+        beyond: bool,
         /// Also writes the result here.
         #[arg(long)]
         json: Option<PathBuf>,
@@ -152,9 +155,17 @@ fn run(command: Command) -> Result<()> {
         } => demo::run(input.as_deref(), json.as_deref(), on, schedules),
         Command::Check(check) => check::run(check),
         Command::Bundle { dir } => Bundle::build(Arch::SM_90A, &dir).map(drop),
-        Command::Parity { family, arch, json } => {
-            parity::run(&parity::Options { family, arch, json })
-        }
+        Command::Parity {
+            family,
+            arch,
+            beyond,
+            json,
+        } => parity::run(&parity::Options {
+            family,
+            arch,
+            beyond,
+            json,
+        }),
         Command::Sync { cccl } => parity::sync::run(&cccl),
         Command::BenchKernels { dir } => bench::images::Images::build(Arch::SM_90A, &dir).map(drop),
         Command::BenchReport {

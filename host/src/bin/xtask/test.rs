@@ -27,7 +27,7 @@ enum Kernels {
     InDemo,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 10] = [
     Step {
         what: "the sources are formatted",
         arguments: &["fmt", "--all", "--check"],
@@ -83,6 +83,18 @@ const STEPS: [Step; 8] = [
         arguments: &["test", "--package", "cuda-ptx-host", "--no-fail-fast"],
         environment: &[],
         kernels: Kernels::InTests,
+    },
+    Step {
+        what: "every form of cuda::ptx has an equal mirror",
+        arguments: &["xtask", "parity"],
+        environment: &[],
+        kernels: Kernels::Nothing,
+    },
+    Step {
+        what: "forms that cuda::ptx lacks are what C++ has for them",
+        arguments: &["xtask", "parity", "--beyond"],
+        environment: &[],
+        kernels: Kernels::Nothing,
     },
     Step {
         what: "the demonstration holds",
