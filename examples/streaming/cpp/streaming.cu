@@ -191,23 +191,23 @@ __device__ void sum(float* total, float* partials, uint32_t* finished, const uin
 }
 
 #define KERNELS(STAGES)                                                                                              \
-  extern "C" __global__ void copy_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes) {      \
+  extern "C" __global__ void copy_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t) {      \
     map<STAGES>(y, x, bytes, tile_bytes, [](Tile&, uint32_t) {});                                                    \
   }                                                                                                                  \
-  extern "C" __global__ void scale_f32_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes,   \
+  extern "C" __global__ void scale_f32_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t,  \
                                                 uint32_t factor) {                                                   \
     scale<Float, STAGES>(y, x, bytes, tile_bytes, factor);                                                           \
   }                                                                                                                  \
-  extern "C" __global__ void scale_bf16_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes,  \
+  extern "C" __global__ void scale_bf16_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t,  \
                                                  uint32_t factor) {                                                  \
     scale<Bfloat16, STAGES>(y, x, bytes, tile_bytes, factor);                                                        \
   }                                                                                                                  \
   extern "C" __global__ void sum_f32_##STAGES(float* total, float* partials, uint32_t* finished, const uint8_t* x,   \
-                                              uint64_t bytes, uint32_t tile_bytes) {                                 \
+                                              uint64_t bytes, uint32_t tile_bytes, uint32_t) {                                 \
     sum<Float, STAGES>(total, partials, finished, x, bytes, tile_bytes);                                             \
   }                                                                                                                  \
   extern "C" __global__ void sum_bf16_##STAGES(float* total, float* partials, uint32_t* finished, const uint8_t* x,  \
-                                               uint64_t bytes, uint32_t tile_bytes) {                                \
+                                               uint64_t bytes, uint32_t tile_bytes, uint32_t) {                                \
     sum<Bfloat16, STAGES>(total, partials, finished, x, bytes, tile_bytes);                                          \
   }
 

@@ -7,7 +7,7 @@ use crate::Shape;
 use crate::data::{self, Operation};
 
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
-const SHAPE: Shape = Shape { stages: 3, tile_bytes: 1024, warps: 2, blocks_per_sm: 2 };
+const SHAPE: Shape = Shape { stages: 3, tile_bytes: 1024, warps: 2, blocks: 2, hints: 0 };
 /// Tiles for every warp to go around its ring, and one that is not full.
 const BYTES: usize = 4 * 4 * 1024 + 528;
 const SCHEDULES: u64 = 8;
@@ -42,10 +42,11 @@ fn execute(program: &Program, operation: Operation, seed: u64) -> Result<()> {
     arguments.push(input.address().to_le_bytes().to_vec());
     arguments.push((BYTES as u64).to_le_bytes().to_vec());
     arguments.push(SHAPE.tile_bytes.to_le_bytes().to_vec());
+    arguments.push(SHAPE.hints.to_le_bytes().to_vec());
     if let Operation::Scale(element) = operation {
         arguments.push(element.factor().to_le_bytes().to_vec());
     }
-    let mut grid = Grid::new([SHAPE.blocks_per_sm, 1, 1], [32 * SHAPE.warps, 1, 1]);
+    let mut grid = Grid::new([SHAPE.blocks, 1, 1], [32 * SHAPE.warps, 1, 1]);
     grid.shared_bytes = SHAPE.shared_bytes();
     let options = Options { seed, ..Options::default() };
     program.run(&SHAPE.kernel(operation), &grid, &arguments, &mut memory, &options)?;

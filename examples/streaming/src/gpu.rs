@@ -70,12 +70,11 @@ impl<'d> Arrays<'d> {
             Operation::Sum(_) => Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.finished),
             _ => Arguments::new().pointer(&*output),
         };
-        arguments = arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes);
+        arguments = arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes).u32(shape.hints);
         if let Operation::Scale(element) = operation {
             arguments = arguments.u32(element.factor());
         }
-        let blocks = self.driver.sm_count()? * shape.blocks_per_sm;
-        let launch = Launch::new(blocks, 32 * shape.warps).shared(shape.shared_bytes());
+        let launch = Launch::new(shape.blocks, 32 * shape.warps).shared(shape.shared_bytes());
         // SAFETY: the arguments are those of the kernel; all buffers live until the next synchronisation.
         unsafe { kernel.launch(&launch, &arguments)? };
         Ok(())
@@ -215,12 +214,10 @@ pub fn tune(bytes: u64) -> Result<()> {
     let driver = Driver::open()?;
     let rust = driver.load(RUST)?;
     let mut arrays = Arrays::new(&driver, bytes)?;
-    for operation in Operation::ALL {
-        if operation != Operation::Copy || operation.element() == Type::F32 {
-            arrays.fill(operation.element())?;
-        }
+    arrays.fill(Type::F32)?;
+    for operation in [Operation::Copy, Operation::Scale(Type::F32)] {
         let mut found = Vec::new();
-        for shape in shapes().filter(|shape| shape.blocks_per_sm * (shape.shared_bytes() + 1024) <= BLOCK_LIMIT + 1024) {
+        for shape in shapes().filter(|shape| shape.blocks.div_ceil(132) * (shape.shared_bytes() + 1024) <= BLOCK_LIMIT + 1024 && shape.warps * shape.stages * shape.tile_bytes * shape.blocks.div_ceil(132) >= 24 << 10) {
             let mut times: Vec<f64> = (0..4).map(|_| measure::time(&driver, &mut || arrays.launch(&rust, operation, shape))).collect::<Result<_>>()?;
             times.sort_by(f64::total_cmp);
             found.push((times[1], shape));
@@ -228,7 +225,7 @@ pub fn tune(bytes: u64) -> Result<()> {
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let work = work(operation, bytes)?;
         println!("{}: {} shapes", operation.name(), found.len());
-        for (ms, shape) in &found[..found.len().min(25)] {
+        for (ms, shape) in &found[..found.len().min(60)] {
             println!("  {ms:.4} ms, {}: {shape:?}", work.rate(*ms));
         }
         if operation == Operation::Copy {
@@ -241,10 +238,12 @@ pub fn tune(bytes: u64) -> Result<()> {
 
 fn shapes() -> impl Iterator<Item = Shape> {
     let all = |values: &'static [u32]| values.iter().copied();
-    all(&[3, 4, 6, 8]).flat_map(move |stages| {
-        all(&[1, 2, 4, 8, 16, 32]).flat_map(move |kib| {
-            all(&[1, 2, 4, 8, 16]).flat_map(move |warps| {
-                all(&[1, 2, 3, 4]).map(move |blocks_per_sm| Shape { stages, tile_bytes: kib << 10, warps, blocks_per_sm })
+    all(&[3, 4, 6, 8, 12, 16]).flat_map(move |stages| {
+        all(&[2, 4, 8]).flat_map(move |kib| {
+            all(&[1, 2, 4]).flat_map(move |warps| {
+                all(&[120, 128, 132, 256, 264, 396]).flat_map(move |blocks| {
+                    all(&[0, 1, 2, 3]).map(move |hints| Shape { stages, tile_bytes: kib << 10, warps, blocks, hints })
+                })
             })
         })
     })

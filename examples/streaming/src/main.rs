@@ -46,16 +46,16 @@ struct Shape {
     stages: u32,
     tile_bytes: u32,
     warps: u32,
-    blocks_per_sm: u32,
+    blocks: u32,
+    hints: u32,
 }
 
 impl Shape {
     /// The fastest one on an H200, by `--tune`.
     fn of(operation: Operation) -> Self {
         match operation {
-            Operation::Copy => Self { stages: 4, tile_bytes: 16 << 10, warps: 1, blocks_per_sm: 3 },
-            Operation::Scale(_) => Self { stages: 4, tile_bytes: 4 << 10, warps: 4, blocks_per_sm: 3 },
-            Operation::Sum(_) => Self { stages: 4, tile_bytes: 4 << 10, warps: 4, blocks_per_sm: 3 },
+            Operation::Copy | Operation::Scale(_) => Self { stages: 8, tile_bytes: 4 << 10, warps: 1, blocks: 264, hints: 0 },
+            Operation::Sum(_) => Self { stages: 3, tile_bytes: 8 << 10, warps: 8, blocks: 132, hints: 0 },
         }
     }
 

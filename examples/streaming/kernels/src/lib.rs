@@ -38,6 +38,7 @@ struct Stream<'p, const STAGES: usize> {
     lane: u32,
     input: *const u8,
     bytes: u64,
+    policy: u64,
     /// Where in the array the next tile to load, and the next one to use, begin.
     loading: u64,
     using: u64,
@@ -57,7 +58,7 @@ struct Tile<'p> {
 impl<'p, const STAGES: usize> Stream<'p, STAGES> {
     /// Sets up this warp's ring, and fills all of its buffers but one, which the loop's first `load`
     /// fills.
-    unsafe fn start(input: *const u8, bytes: u64, tile_bytes: u32) -> Self {
+    unsafe fn start(input: *const u8, bytes: u64, tile_bytes: u32, hints: u32) -> Self {
         let (lane, warp) = (get_sreg_laneid(), get_sreg_tid_x() / WARP);
         let warps = get_sreg_ntid_x() / WARP;
         let ring_bytes = STAGES as u32 * tile_bytes;
@@ -77,6 +78,7 @@ impl<'p, const STAGES: usize> Stream<'p, STAGES> {
             lane,
             input,
             bytes,
+            policy: policy(hints & 1),
             loading: first,
             using: first,
             step: u64::from(get_sreg_nctaid_x() * warps) * u64::from(tile_bytes),
@@ -95,7 +97,9 @@ impl<'p, const STAGES: usize> Stream<'p, STAGES> {
             let slot = self.producer.acquire();
             let buffer = self.buffer(slot.stage());
             let full = slot.commit_tx(bytes);
-            cp_async_bulk_bar(space_shared, space_global, buffer, source, bytes, full);
+            asm!("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [{}], [{}], {}, [{}], {};",
+                in(reg32) address::as_ptr_smem(buffer), in(reg64) address::as_ptr_gmem(source), in(reg32) bytes,
+                in(reg32) address::as_ptr_smem(full), in(reg64) self.policy, options(nostack));
         }
         self.loading += self.step;
     }
@@ -140,14 +144,19 @@ unsafe fn map<const STAGES: usize>(
     input: *const u8,
     bytes: u64,
     tile_bytes: u32,
+    hints: u32,
     change: impl Fn(&Tile, u32),
 ) {
-    let mut stream = Stream::<STAGES>::start(input, bytes, tile_bytes);
+    let mut stream = Stream::<STAGES>::start(input, bytes, tile_bytes, hints);
     let mut storing = None;
+    let store_policy = policy(hints & 2);
     while let Some(tile) = stream.next() {
         change(&tile, stream.lane);
         if stream.lane == 0 {
-            cp_async_bulk(space_global, space_shared, output.add(tile.offset as usize), tile.data, tile.bytes);
+            let target = output.add(tile.offset as usize);
+            asm!("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [{}], [{}], {}, {};",
+                in(reg64) address::as_ptr_gmem(target), in(reg32) address::as_ptr_smem(tile.data), in(reg32) tile.bytes,
+                in(reg64) store_policy, options(nostack));
             cp_async_bulk_commit_group();
             // The store before this one has read its buffer, which is empty now.
             cp_async_bulk_wait_group_read(n32::<1>);
@@ -166,9 +175,10 @@ unsafe fn scale<T: Element, const STAGES: usize>(
     input: *const u8,
     bytes: u64,
     tile_bytes: u32,
+    hints: u32,
     factor: u32,
 ) {
-    map::<STAGES>(output, input, bytes, tile_bytes, |tile, lane| unsafe {
+    map::<STAGES>(output, input, bytes, tile_bytes, hints, |tile, lane| unsafe {
         for quad in tile.quads(lane) {
             *quad = Quad((*quad).0.map(|register| T::scale(register, factor)));
         }
@@ -188,8 +198,9 @@ unsafe fn sum<T: Element, const STAGES: usize>(
     input: *const u8,
     bytes: u64,
     tile_bytes: u32,
+    hints: u32,
 ) {
-    let mut stream = Stream::<STAGES>::start(input, bytes, tile_bytes);
+    let mut stream = Stream::<STAGES>::start(input, bytes, tile_bytes, hints);
     let mut sums = [0.0; 4];
     while let Some(tile) = stream.next() {
         for quad in tile.quads(stream.lane) {
@@ -274,6 +285,17 @@ impl Element for Bfloat16 {
     }
 }
 
+/// Whether the L2 cache evicts what is copied before anything else.
+unsafe fn policy(first: u32) -> u64 {
+    let policy;
+    if first != 0 {
+        asm!("createpolicy.fractional.L2::evict_first.b64 {}, 1.0;", out(reg64) policy, options(pure, nomem, nostack));
+    } else {
+        asm!("createpolicy.fractional.L2::evict_normal.b64 {}, 1.0;", out(reg64) policy, options(pure, nomem, nostack));
+    }
+    policy
+}
+
 /// The sum of a number of every lane.
 unsafe fn warp_sum(mut x: f32) -> f32 {
     for distance in [16, 8, 4, 2, 1] {
@@ -291,34 +313,36 @@ macro_rules! kernels {
     ($($stages:literal: $copy:ident $scale_f32:ident $scale_bf16:ident $sum_f32:ident $sum_bf16:ident;)*) => {$(
         kernel! {
             /// `output = input`; `bytes` is a multiple of 16.
-            pub fn $copy(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32) {
-                unsafe { map::<$stages>(output, input, bytes, tile_bytes, |_, _| {}) }
+            pub fn $copy(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, hints: u32) {
+                unsafe { map::<$stages>(output, input, bytes, tile_bytes, hints, |_, _| {}) }
             }
 
             /// `output = factor · input`.
-            pub fn $scale_f32(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, factor: u32) {
-                unsafe { scale::<Float, $stages>(output, input, bytes, tile_bytes, factor) }
+            pub fn $scale_f32(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, hints: u32, factor: u32) {
+                unsafe { scale::<Float, $stages>(output, input, bytes, tile_bytes, hints, factor) }
             }
 
             /// The same; the factor is twice in a register.
-            pub fn $scale_bf16(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, factor: u32) {
-                unsafe { scale::<Bfloat16, $stages>(output, input, bytes, tile_bytes, factor) }
+            pub fn $scale_bf16(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, hints: u32, factor: u32) {
+                unsafe { scale::<Bfloat16, $stages>(output, input, bytes, tile_bytes, hints, factor) }
             }
 
             /// The sum of the input; `partials` has room for one number a warp of the grid, and `finished` is 0.
-            pub fn $sum_f32(total: *mut f32, partials: *mut f32, finished: *mut u32, input: *const u8, bytes: u64, tile_bytes: u32) {
-                unsafe { sum::<Float, $stages>(total, partials, finished.cast(), input, bytes, tile_bytes) }
+            pub fn $sum_f32(total: *mut f32, partials: *mut f32, finished: *mut u32, input: *const u8, bytes: u64, tile_bytes: u32, hints: u32) {
+                unsafe { sum::<Float, $stages>(total, partials, finished.cast(), input, bytes, tile_bytes, hints) }
             }
 
             /// The same, in f32.
-            pub fn $sum_bf16(total: *mut f32, partials: *mut f32, finished: *mut u32, input: *const u8, bytes: u64, tile_bytes: u32) {
-                unsafe { sum::<Bfloat16, $stages>(total, partials, finished.cast(), input, bytes, tile_bytes) }
+            pub fn $sum_bf16(total: *mut f32, partials: *mut f32, finished: *mut u32, input: *const u8, bytes: u64, tile_bytes: u32, hints: u32) {
+                unsafe { sum::<Bfloat16, $stages>(total, partials, finished.cast(), input, bytes, tile_bytes, hints) }
             }
         }
     )*};
 }
 
 kernels! {
+    12: copy_12 scale_f32_12 scale_bf16_12 sum_f32_12 sum_bf16_12;
+    16: copy_16 scale_f32_16 scale_bf16_16 sum_f32_16 sum_bf16_16;
     3: copy_3 scale_f32_3 scale_bf16_3 sum_f32_3 sum_bf16_3;
     4: copy_4 scale_f32_4 scale_bf16_4 sum_f32_4 sum_bf16_4;
     6: copy_6 scale_f32_6 scale_bf16_6 sum_f32_6 sum_bf16_6;
