@@ -49,6 +49,7 @@ use crate::target::{
     Has, Target, lacking, on_target, ptx_86, ptx_88, sm_100a_103a_107a_110a, sm_100a_110a,
     sm_100f_103f_107f, sm_100f_103f_107f_110f,
 };
+use crate::value::fields;
 
 /// Starts a matrix multiplication.
 ///
@@ -406,6 +407,7 @@ macro_rules! forms {
                     disable_output_lane: [u32; 8],
                     enable_input_d: bool,
                 ) {
+                    let disable_output_lane = fields(&disable_output_lane);
                     unsafe {
                         asm!(
                             "{{",
@@ -414,15 +416,14 @@ macro_rules! forms {
                             $ptx,
                             "}}",
                             d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                            idesc = in(reg32) idesc,
-                            disable_output_lane0 = in(reg32) disable_output_lane[0],
-                            disable_output_lane1 = in(reg32) disable_output_lane[1],
-                            disable_output_lane2 = in(reg32) disable_output_lane[2],
-                            disable_output_lane3 = in(reg32) disable_output_lane[3],
-                            disable_output_lane4 = in(reg32) disable_output_lane[4],
-                            disable_output_lane5 = in(reg32) disable_output_lane[5],
-                            disable_output_lane6 = in(reg32) disable_output_lane[6],
-                            disable_output_lane7 = in(reg32) disable_output_lane[7],
+                            idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                            disable_output_lane1 = in(reg32) disable_output_lane.1,
+                            disable_output_lane2 = in(reg32) disable_output_lane.2,
+                            disable_output_lane3 = in(reg32) disable_output_lane.3,
+                            disable_output_lane4 = in(reg32) disable_output_lane.4,
+                            disable_output_lane5 = in(reg32) disable_output_lane.5,
+                            disable_output_lane6 = in(reg32) disable_output_lane.6,
+                            disable_output_lane7 = in(reg32) disable_output_lane.7,
                             enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
                         );
                     }
@@ -630,6 +631,7 @@ where
                     "`scale_input_d` must be from 0 to 15"
                 )
             };
+            let disable_output_lane = fields(&disable_output_lane);
             unsafe {
                 asm!(
                     "{{",
@@ -638,15 +640,14 @@ where
                     "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
                     "}}",
                     d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                    idesc = in(reg32) idesc,
-                    disable_output_lane0 = in(reg32) disable_output_lane[0],
-                    disable_output_lane1 = in(reg32) disable_output_lane[1],
-                    disable_output_lane2 = in(reg32) disable_output_lane[2],
-                    disable_output_lane3 = in(reg32) disable_output_lane[3],
-                    disable_output_lane4 = in(reg32) disable_output_lane[4],
-                    disable_output_lane5 = in(reg32) disable_output_lane[5],
-                    disable_output_lane6 = in(reg32) disable_output_lane[6],
-                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                    disable_output_lane1 = in(reg32) disable_output_lane.1,
+                    disable_output_lane2 = in(reg32) disable_output_lane.2,
+                    disable_output_lane3 = in(reg32) disable_output_lane.3,
+                    disable_output_lane4 = in(reg32) disable_output_lane.4,
+                    disable_output_lane5 = in(reg32) disable_output_lane.5,
+                    disable_output_lane6 = in(reg32) disable_output_lane.6,
+                    disable_output_lane7 = in(reg32) disable_output_lane.7,
                     enable_input_d = in(reg32) u32::from(enable_input_d),
                     scale_input_d = const SCALE_INPUT_D, options(nostack),
                 );
@@ -677,6 +678,7 @@ where
                     "`scale_input_d` must be from 0 to 15"
                 )
             };
+            let disable_output_lane = fields(&disable_output_lane);
             unsafe {
                 asm!(
                     "{{",
@@ -685,15 +687,14 @@ where
                     "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], {a_desc}, {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
                     "}}",
                     d_tmem = in(reg32) d_tmem, a_desc = in(reg64) a_desc, b_desc = in(reg64) b_desc,
-                    idesc = in(reg32) idesc,
-                    disable_output_lane0 = in(reg32) disable_output_lane[0],
-                    disable_output_lane1 = in(reg32) disable_output_lane[1],
-                    disable_output_lane2 = in(reg32) disable_output_lane[2],
-                    disable_output_lane3 = in(reg32) disable_output_lane[3],
-                    disable_output_lane4 = in(reg32) disable_output_lane[4],
-                    disable_output_lane5 = in(reg32) disable_output_lane[5],
-                    disable_output_lane6 = in(reg32) disable_output_lane[6],
-                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                    disable_output_lane1 = in(reg32) disable_output_lane.1,
+                    disable_output_lane2 = in(reg32) disable_output_lane.2,
+                    disable_output_lane3 = in(reg32) disable_output_lane.3,
+                    disable_output_lane4 = in(reg32) disable_output_lane.4,
+                    disable_output_lane5 = in(reg32) disable_output_lane.5,
+                    disable_output_lane6 = in(reg32) disable_output_lane.6,
+                    disable_output_lane7 = in(reg32) disable_output_lane.7,
                     enable_input_d = in(reg32) u32::from(enable_input_d),
                     scale_input_d = const SCALE_INPUT_D, options(nostack),
                 );
@@ -1058,6 +1059,7 @@ macro_rules! forms {
                     disable_output_lane: [u32; 8],
                     enable_input_d: bool,
                 ) {
+                    let disable_output_lane = fields(&disable_output_lane);
                     unsafe {
                         asm!(
                             "{{",
@@ -1066,15 +1068,14 @@ macro_rules! forms {
                             $ptx,
                             "}}",
                             d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                            idesc = in(reg32) idesc,
-                            disable_output_lane0 = in(reg32) disable_output_lane[0],
-                            disable_output_lane1 = in(reg32) disable_output_lane[1],
-                            disable_output_lane2 = in(reg32) disable_output_lane[2],
-                            disable_output_lane3 = in(reg32) disable_output_lane[3],
-                            disable_output_lane4 = in(reg32) disable_output_lane[4],
-                            disable_output_lane5 = in(reg32) disable_output_lane[5],
-                            disable_output_lane6 = in(reg32) disable_output_lane[6],
-                            disable_output_lane7 = in(reg32) disable_output_lane[7],
+                            idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                            disable_output_lane1 = in(reg32) disable_output_lane.1,
+                            disable_output_lane2 = in(reg32) disable_output_lane.2,
+                            disable_output_lane3 = in(reg32) disable_output_lane.3,
+                            disable_output_lane4 = in(reg32) disable_output_lane.4,
+                            disable_output_lane5 = in(reg32) disable_output_lane.5,
+                            disable_output_lane6 = in(reg32) disable_output_lane.6,
+                            disable_output_lane7 = in(reg32) disable_output_lane.7,
                             enable_input_d = in(reg32) u32::from(enable_input_d), options(nostack),
                         );
                     }
@@ -1282,6 +1283,7 @@ where
                     "`scale_input_d` must be from 0 to 15"
                 )
             };
+            let disable_output_lane = fields(&disable_output_lane);
             unsafe {
                 asm!(
                     "{{",
@@ -1290,15 +1292,14 @@ where
                     "tcgen05.mma.cta_group::2.kind::f16 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
                     "}}",
                     d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                    idesc = in(reg32) idesc,
-                    disable_output_lane0 = in(reg32) disable_output_lane[0],
-                    disable_output_lane1 = in(reg32) disable_output_lane[1],
-                    disable_output_lane2 = in(reg32) disable_output_lane[2],
-                    disable_output_lane3 = in(reg32) disable_output_lane[3],
-                    disable_output_lane4 = in(reg32) disable_output_lane[4],
-                    disable_output_lane5 = in(reg32) disable_output_lane[5],
-                    disable_output_lane6 = in(reg32) disable_output_lane[6],
-                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                    disable_output_lane1 = in(reg32) disable_output_lane.1,
+                    disable_output_lane2 = in(reg32) disable_output_lane.2,
+                    disable_output_lane3 = in(reg32) disable_output_lane.3,
+                    disable_output_lane4 = in(reg32) disable_output_lane.4,
+                    disable_output_lane5 = in(reg32) disable_output_lane.5,
+                    disable_output_lane6 = in(reg32) disable_output_lane.6,
+                    disable_output_lane7 = in(reg32) disable_output_lane.7,
                     enable_input_d = in(reg32) u32::from(enable_input_d),
                     scale_input_d = const SCALE_INPUT_D, options(nostack),
                 );
@@ -1329,6 +1330,7 @@ where
                     "`scale_input_d` must be from 0 to 15"
                 )
             };
+            let disable_output_lane = fields(&disable_output_lane);
             unsafe {
                 asm!(
                     "{{",
@@ -1337,15 +1339,14 @@ where
                     "tcgen05.mma.cta_group::2.kind::tf32 [{d_tmem}], [{a_tmem}], {b_desc}, {idesc}, {{{disable_output_lane0}, {disable_output_lane1}, {disable_output_lane2}, {disable_output_lane3}, {disable_output_lane4}, {disable_output_lane5}, {disable_output_lane6}, {disable_output_lane7}}}, PRED_enable_input_d, {scale_input_d};",
                     "}}",
                     d_tmem = in(reg32) d_tmem, a_tmem = in(reg32) a_tmem, b_desc = in(reg64) b_desc,
-                    idesc = in(reg32) idesc,
-                    disable_output_lane0 = in(reg32) disable_output_lane[0],
-                    disable_output_lane1 = in(reg32) disable_output_lane[1],
-                    disable_output_lane2 = in(reg32) disable_output_lane[2],
-                    disable_output_lane3 = in(reg32) disable_output_lane[3],
-                    disable_output_lane4 = in(reg32) disable_output_lane[4],
-                    disable_output_lane5 = in(reg32) disable_output_lane[5],
-                    disable_output_lane6 = in(reg32) disable_output_lane[6],
-                    disable_output_lane7 = in(reg32) disable_output_lane[7],
+                    idesc = in(reg32) idesc, disable_output_lane0 = in(reg32) disable_output_lane.0,
+                    disable_output_lane1 = in(reg32) disable_output_lane.1,
+                    disable_output_lane2 = in(reg32) disable_output_lane.2,
+                    disable_output_lane3 = in(reg32) disable_output_lane.3,
+                    disable_output_lane4 = in(reg32) disable_output_lane.4,
+                    disable_output_lane5 = in(reg32) disable_output_lane.5,
+                    disable_output_lane6 = in(reg32) disable_output_lane.6,
+                    disable_output_lane7 = in(reg32) disable_output_lane.7,
                     enable_input_d = in(reg32) u32::from(enable_input_d),
                     scale_input_d = const SCALE_INPUT_D, options(nostack),
                 );

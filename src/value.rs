@@ -108,3 +108,38 @@ pub(crate) fn array_bits_mut<T: Value, const N: usize>(values: &mut [T; N]) -> &
     // SAFETY: plain data of one size, and aligned, as just checked.
     unsafe { &mut *core::ptr::from_mut(values).cast() }
 }
+
+/// An array as a struct: rustc checks a field in less time than an element, and some inline assembly has 128 of them.
+pub(crate) trait AsFields {
+    type Fields;
+}
+
+macro_rules! as_fields {
+    ($($field:ident)*;) => {};
+    ($($field:ident)*; $name:ident $len:literal, $($rest:tt)*) => {
+        /// As many fields as the array has elements.
+        #[repr(C)]
+        pub(crate) struct $name<T>($(pub $field,)* $(pub $field,)*);
+        impl<T> AsFields for [T; $len] {
+            type Fields = $name<T>;
+        }
+        const _: () = assert!(size_of::<$name<u32>>() == size_of::<[u32; $len]>());
+        as_fields! { $($field)* $($field)*; $($rest)* }
+    };
+}
+
+as_fields! { T T T T; Fields8 8, Fields16 16, Fields32 32, Fields64 64, Fields128 128, }
+
+/// The elements as fields.
+#[inline(always)]
+pub(crate) fn fields<A: AsFields>(array: &A) -> &A::Fields {
+    // SAFETY: a `repr(C)` struct with as many fields of one type is laid out as the array is.
+    unsafe { &*core::ptr::from_ref(array).cast() }
+}
+
+/// The elements as fields.
+#[inline(always)]
+pub(crate) fn fields_mut<A: AsFields>(array: &mut A) -> &mut A::Fields {
+    // SAFETY: as above.
+    unsafe { &mut *core::ptr::from_mut(array).cast() }
+}

@@ -31,6 +31,9 @@ pub(super) fn literal(text: &str) -> String {
     format!("{text:?}")
 }
 
+/// How long an array is whose elements are operands as fields of a struct: rustc checks those in less time.
+const FIELDS: usize = 8;
+
 /// The body with `instruction` in the place of the instruction's line.
 pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
     let mut out = String::new();
@@ -45,6 +48,7 @@ pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
             out += &range_check(arg, (low, high), step, powers);
         }
     }
+    out += &fields(variant);
     let mut operands = Vec::new();
     for operand in variant.asm_operands() {
         let value = match &operand.value {
@@ -59,12 +63,14 @@ pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
             }
             OperandValue::In { arg, index, ty } => {
                 let class = operand.class.unwrap_or_default();
-                format!("in({class}) {}", input(arg, *index, ty))
+                format!("in({class}) {}", input(variant, arg, *index, ty))
             }
             OperandValue::Out { arg, index, of } => {
                 let class = operand.class.unwrap_or_default();
                 match (index, is_stored_directly(variant, arg)) {
-                    (Some(index), true) => format!("out({class}) {arg}[{index}]"),
+                    (Some(index), true) => {
+                        format!("out({class}) {}", element(variant, arg, *index))
+                    }
                     _ => {
                         let local = local(variant, arg, *index);
                         let _ = writeln!(out, "let {local}: {};", register_type(*of));
@@ -98,6 +104,35 @@ pub(super) fn body_with(variant: &Variant, instruction: &str) -> Body {
     Body {
         statements: out,
         value: value(variant),
+    }
+}
+
+/// Long arrays as structs.
+fn fields(variant: &Variant) -> String {
+    let mut out = String::new();
+    for arg in variant.args.iter().filter(|arg| has_fields(&arg.ty)) {
+        let name = &arg.name;
+        let _ = match arg.ty {
+            Type::Array { .. } => writeln!(out, "let {name} = fields(&{name});"),
+            _ if is_stored_directly(variant, name) => {
+                writeln!(out, "let {name} = fields_mut({name});")
+            }
+            _ => Ok(()),
+        };
+    }
+    out
+}
+
+fn has_fields(ty: &Type) -> bool {
+    matches!(ty, Type::Array { len, .. } | Type::Out { len: Some(len), .. } if *len >= FIELDS)
+}
+
+/// An element of an array argument.
+fn element(variant: &Variant, arg: &str, index: usize) -> String {
+    let is_long = |other: &Arg| other.name == arg && has_fields(&other.ty);
+    match variant.args.iter().any(is_long) {
+        true => format!("{arg}.{index}"),
+        false => format!("{arg}[{index}]"),
     }
 }
 
@@ -153,9 +188,9 @@ fn range_check(arg: &Arg, (low, high): (i64, i64), step: i64, powers: bool) -> S
 }
 
 /// The value of an input operand.
-fn input(arg: &str, index: Option<usize>, ty: &Type) -> String {
+fn input(variant: &Variant, arg: &str, index: Option<usize>, ty: &Type) -> String {
     let element = match index {
-        Some(index) => format!("{arg}[{index}]"),
+        Some(index) => element(variant, arg, index),
         None => arg.to_string(),
     };
     match ty {

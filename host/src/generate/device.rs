@@ -97,6 +97,8 @@ fn imports(body: &str, family: &Family) -> String {
                 "bf16x2",
                 "f16",
                 "f16x2",
+                "fields",
+                "fields_mut",
             ]),
         ),
     ];
