@@ -1,22 +1,26 @@
 //! Charts as SVG.
 
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::report::figure;
+
 const FONT: &str = "sans-serif";
 const RUST: RGBColor = RGBColor(183, 65, 14);
 const CPP: RGBColor = RGBColor(120, 150, 190);
 /// Colours that are told apart with any colour vision.
-const LINES: [RGBColor; 6] = [
+const LINES: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(90, 90, 90),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
 ];
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -51,7 +55,7 @@ pub struct Axes<'a> {
 /// # Errors
 /// If the file cannot be written.
 pub fn bars(path: &Path, title: &str, unit: &str, bars: &[Bar]) -> Result<()> {
-    let (row, head, label_width, width) = (22, 60, 560, 1240);
+    let (row, head, label_width, width) = (22, 60, 620, 1240);
     let height = head + 20 + row * bars.len() as i32;
     let root = canvas(path, (width as u32, height as u32))?;
     let greatest = bars.iter().flat_map(|bar| bar.1).fold(10.0f64, f64::max);
@@ -60,7 +64,12 @@ pub fn bars(path: &Path, title: &str, unit: &str, bars: &[Bar]) -> Result<()> {
         ((value.max(0.5) / 0.5).log10() * scale) as i32
     };
     text(&root, title, (12, 10), 20)?;
-    text(&root, &format!("{unit}, logarithmic"), (12, 36), 13)?;
+    text(
+        &root,
+        &format!("{unit}; the scale is logarithmic"),
+        (12, 36),
+        13,
+    )?;
     for (colour, name, x) in [(RUST, "Rust", width - 190), (CPP, "C++", width - 100)] {
         rectangle(&root, (x, 16), (14, 14), colour)?;
         text(&root, name, (x + 20, 16), 14)?;
@@ -78,55 +87,58 @@ pub fn bars(path: &Path, title: &str, unit: &str, bars: &[Bar]) -> Result<()> {
     root.present().map_err(broken)
 }
 
-/// Lines with points and a legend.
+/// Lines with points, and a legend beside them.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn lines(path: &Path, axes: Axes, series: &[Series]) -> Result<()> {
-    let root = canvas(path, (900, 560))?;
-    let logarithmic = |value: f64, axis: usize| {
-        if axes.logarithmic[axis] {
-            value.log2()
-        } else {
-            value
-        }
+    let longest = series.iter().map(|line| line.name.len()).max().unwrap_or(0);
+    let (plot, legend) = (820, 50 + 7 * longest as u32);
+    let root = canvas(path, (plot + legend, 540))?;
+    let (left, right) = root.split_horizontally(plot);
+    let scale = |value: f64, axis: usize| match axes.logarithmic[axis] {
+        true => value.log2(),
+        false => value,
     };
-    let points = || series.iter().flat_map(|line| line.points.iter());
-    let bounds = |axis: usize| {
-        let values = points().map(|p| logarithmic([p.0, p.1][axis], axis));
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| {
-            (low.min(v), high.max(v))
-        });
-        let low = if axes.logarithmic[axis] {
-            low.floor()
-        } else {
-            0.0f64.min(low)
-        };
-        let room = if axis == 1 { 0.06 } else { 0.0 };
-        low..(high + (high - low) * room).max(low + 1.0)
-    };
+    let [x, y] = [0, 1].map(|axis| {
+        let values = series.iter().flat_map(|line| &line.points);
+        bounds(
+            values.map(|p| scale([p.0, p.1][axis], axis)),
+            axes.logarithmic[axis],
+        )
+    });
     let label = |axis: usize| {
         let logarithmic = axes.logarithmic[axis];
+        let bytes = [axes.x, axes.y][axis].starts_with("bytes");
         move |value: &f64| match logarithmic {
             true if (value - value.round()).abs() > 1e-6 => String::new(),
-            true => count(value.exp2()),
-            false => count(*value),
+            true => count(value.exp2(), bytes),
+            false => count(*value, bytes),
         }
     };
+    // One label for each power of two.
+    let labels = |range: &Range<f64>, logarithmic| match logarithmic {
+        true => (range.end - range.start).ceil() as usize + 1,
+        false => 11,
+    };
     let (x_label, y_label) = (label(0), label(1));
-    let mut chart = ChartBuilder::on(&root)
+    let (x_labels, y_labels) = (
+        labels(&x, axes.logarithmic[0]),
+        labels(&y, axes.logarithmic[1]),
+    );
+    let mut chart = ChartBuilder::on(&left)
         .caption(axes.title, (FONT, 20))
         .margin(14)
         .x_label_area_size(46)
         .y_label_area_size(66)
-        .build_cartesian_2d(bounds(0), bounds(1))
+        .build_cartesian_2d(x, y)
         .map_err(broken)?;
     chart
         .configure_mesh()
         .x_desc(axes.x)
         .y_desc(axes.y)
-        .x_labels(20)
-        .y_labels(14)
+        .x_labels(x_labels)
+        .y_labels(y_labels)
         .x_label_formatter(&x_label)
         .y_label_formatter(&y_label)
         .light_line_style(WHITE)
@@ -136,33 +148,31 @@ pub fn lines(path: &Path, axes: Axes, series: &[Series]) -> Result<()> {
         .map_err(broken)?;
     for (index, line) in series.iter().enumerate() {
         let colour = LINES[index % LINES.len()];
-        let points = Vec::from_iter(
-            line.points
-                .iter()
-                .map(|p| (logarithmic(p.0, 0), logarithmic(p.1, 1))),
-        );
+        // The first is the widest, so that it is seen behind others.
+        let width = 2 + 3 * (series.len() - 1 - index).min(3) as u32 / 2;
+        let points = line.points.iter().map(|p| (scale(p.0, 0), scale(p.1, 1)));
         chart
-            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))
-            .map_err(broken)?
-            .label(&line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3)));
-        chart
-            .draw_series(
-                points
-                    .into_iter()
-                    .map(|p| Circle::new(p, 3, colour.filled())),
-            )
+            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(width)))
             .map_err(broken)?;
+        chart
+            .draw_series(points.map(|p| Circle::new(p, 2 + width as i32 / 2, colour.filled())))
+            .map_err(broken)?;
+        let place = 60 + 24 * index as i32;
+        rectangle(&right, (0, place + 5), (22, width as i32), colour)?;
+        text(&right, &line.name, (30, place), 14)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(RGBColor(200, 200, 200))
-        .label_font((FONT, 13))
-        .draw()
-        .map_err(broken)?;
     root.present().map_err(broken)
+}
+
+/// An axis: from zero if it is linear, from a power of two if not, with some room at the end.
+fn bounds(values: impl Iterator<Item = f64>, logarithmic: bool) -> Range<f64> {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| {
+        (low.min(v), high.max(v))
+    });
+    match logarithmic {
+        true => low.floor()..(high - 0.01).ceil().max(low.floor() + 1.0),
+        false => 0.0f64.min(low)..(1.05 * high).max(1.0),
+    }
 }
 
 fn canvas(path: &Path, size: (u32, u32)) -> Result<Canvas<'_>> {
@@ -182,19 +192,10 @@ fn text(root: &Canvas, text: &str, at: (i32, i32), size: i32) -> Result<()> {
         .map_err(broken)
 }
 
-/// Three significant digits or all of the integer part.
-fn figure(value: f64) -> String {
+/// 4096 is 4Ki where bytes are counted.
+fn count(value: f64, bytes: bool) -> String {
     match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
-}
-
-/// 1024 is 1Ki from 16 Ki on.
-fn count(value: f64) -> String {
-    match value {
-        v if v >= 1024.0 && v % 1024.0 == 0.0 => format!("{}Ki", v / 1024.0),
+        v if bytes && v >= 1024.0 && v % 1024.0 == 0.0 => format!("{}Ki", v / 1024.0),
         v if v.fract() == 0.0 => format!("{v}"),
         v => format!("{v:.2}"),
     }

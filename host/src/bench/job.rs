@@ -238,7 +238,11 @@ impl Place<'_> {
         if point.cluster > 1 {
             launch = launch.cluster([point.cluster, 1, 1]);
         }
-        let lengths = [1, 2, 3, 4].map(|factor| factor * situation.steps);
+        let (unit, passes) = match point.first {
+            true => (1, 1),
+            false => (situation.steps, 2),
+        };
+        let lengths = [1, 2, 3, 4].map(|factor| factor * unit);
         // What a launch reads lies behind what the one before has read, or between.
         let fresh = match point.fresh {
             true if point.q > point.p => u64::from(point.p),
@@ -256,7 +260,7 @@ impl Place<'_> {
                     .u64(self.data.as_device_ptr().as_raw() + skipped)
                     .pointer(self.maps)
                     .u32(steps)
-                    .u32(2)
+                    .u32(passes)
                     .u32(point.p)
                     .u32(point.q)
             };
@@ -280,11 +284,13 @@ impl Place<'_> {
             )?);
         }
         let steps = Latency::new(cycles, &lengths);
+        let operation = [0, 1].map(|side| match point.first {
+            true => steps.median_of(0, side),
+            false => steps.fit[side].slope / f64::from(situation.operations),
+        });
         Ok(SituationPoint {
             point,
-            operation: steps
-                .fit
-                .map(|line| line.slope / f64::from(situation.operations)),
+            operation,
             steps,
             again: None,
         })
@@ -327,9 +333,10 @@ impl<'d> Bench<'d> {
         let multiprocessors = driver.sm_count()?;
         // Two blocks of 32 warps on each, and one for clusters that do not divide.
         let warps = (2 * multiprocessors as usize + 2) * 32;
-        let data = driver.upload(&words(warps * SLAB / 4))?;
+        let places = warps + LAUNCHES / 2;
+        let data = driver.upload(&words(places * SLAB / 4))?;
         let maps: Vec<u64> = (1..=5)
-            .map(|dimensions| map(driver, &data, dimensions, warps as u64))
+            .map(|dimensions| map(driver, &data, dimensions, places as u64))
             .collect::<Result<Vec<_>>>()?
             .concat();
         Ok(Self {
@@ -450,13 +457,15 @@ impl<'d> Bench<'d> {
         if form.cluster {
             launch = launch.cluster([2, 1, 1]);
         }
-        let arguments = |out, _| self.arguments(out, shape.steps / form.unroll);
+        // Each pair has another place in memory: what a copy costs depends on the slice of the L2 cache.
+        let arguments =
+            |out, turn: usize| self.arguments(out, shape.steps / form.unroll, turn as u32 / 2);
         // SAFETY: these are the kernel's arguments, and it stays in its warps' parts of the buffers.
         unsafe { launch_in_turn(self.driver, functions, &launch, records, size, arguments)? };
         in_pairs(&self.driver.download(records)?, size, read)
     }
 
-    fn arguments(&self, out: u64, trips: u32) -> Arguments {
+    fn arguments(&self, out: u64, trips: u32, place: u32) -> Arguments {
         Arguments::new()
             .u64(out)
             .pointer(&self.data)
@@ -471,13 +480,14 @@ impl<'d> Bench<'d> {
             .u32(1000)
             // The cache policy that the C++ layer takes by default.
             .u64(0x10F0_0000_0000_0000)
+            .u32(place)
     }
 
     /// The cycles of a chain that takes milliseconds, over its time.
     fn clock_mhz(&mut self, modules: &[Module; 2]) -> Result<f64> {
         let function = modules[0].function(link_name(Link::Shared))?;
         let record = self.driver.zeroed::<u64>(RECORD)?;
-        let arguments = self.arguments(record.as_device_ptr().as_raw(), 20_000);
+        let arguments = self.arguments(record.as_device_ptr().as_raw(), 20_000, 0);
         let launch = Launch::new(1, 32).shared(4096);
         // SAFETY: as for every form.
         let milliseconds = unsafe { function.time_launch(&launch, &arguments)? };
@@ -551,6 +561,12 @@ fn rate(records: &[u64], operations: f64) -> f64 {
 }
 
 impl Latency {
+    /// The median of the cycles of one length.
+    fn median_of(&self, length: usize, side: usize) -> f64 {
+        let cycles = self.cycles[length].iter().map(|pair| pair[side] as f64);
+        median(&Vec::from_iter(cycles))
+    }
+
     fn new(cycles: Vec<Vec<[u64; 2]>>, lengths: &[u32]) -> Self {
         let line = |y: &dyn Fn(usize) -> f64| {
             let points = lengths
@@ -583,7 +599,7 @@ impl Latency {
     }
 }
 
-/// A tensor of as many tiles of 1 KiB as there are warps, in so many dimensions.
+/// A tensor of so many tiles of 1 KiB, in so many dimensions.
 fn map(
     driver: &Driver,
     data: &DeviceBuffer<u32>,

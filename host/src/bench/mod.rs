@@ -10,9 +10,11 @@
 //! | launches, in child processes | [`job`] |
 //! | all jobs in turn | [`runner`] |
 //! | tables and charts | [`report`], [`chart`] |
+//! | the page that says what to choose | [`costs`] |
 //! | medians, intervals and lines | [`statistics`] |
 
 pub mod chart;
+pub mod costs;
 pub mod forms;
 pub mod images;
 pub mod job;

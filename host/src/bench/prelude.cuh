@@ -92,27 +92,28 @@ INLINE uint64_t new_barrier(uint8_t* bar, uint32_t lane) {
   return 0;
 }
 
-#define PROLOGUE                                                             \
-  const uint32_t lane = threadIdx.x & 31;                                    \
-  const uint32_t in_block = threadIdx.x >> 5;                                \
-  const uint32_t warp = blockIdx.x * (blockDim.x >> 5) + in_block;           \
-  const uint32_t rank = get_sreg_cluster_ctarank();                          \
-  uint8_t* const own_bar = at(SMEM, in_block * 64);                          \
-  uint8_t* const own_source = at(SMEM, 2048 + in_block * 2048);              \
-  uint8_t* const own_target = at(own_source, 1024);                          \
-  uint8_t* const bar = fixed(own_bar);                                       \
-  uint8_t* const source = fixed(own_source);                                 \
-  uint8_t* const target = fixed(own_target);                                 \
-  uint8_t* const peer_bar = fixed(map_to(own_bar, rank ^ 1));                \
-  uint8_t* const peer_target = fixed(map_to(own_target, rank ^ 1));          \
-  uint8_t* const slab = at(data, warp * 4096);                               \
-  uint8_t* const global = at(slab, lane * 16);                               \
-  const uint32_t tile = warp;                                                \
-  const uint32_t seed = lane + 3;                                            \
-  for (uint32_t word = 0; word < 8; ++word) {                                \
-    *(uint32_t*)at(source, (lane + word * 32) * 4) = seed + word;            \
-  }                                                                          \
-  fence_proxy_async();                                                       \
+#define PROLOGUE                                                      \
+  zero = opaque(zero);                                                \
+  const uint32_t lane = threadIdx.x & 31;                             \
+  const uint32_t in_block = threadIdx.x >> 5;                         \
+  const uint32_t warp = blockIdx.x * (blockDim.x >> 5) + in_block;    \
+  const uint32_t rank = get_sreg_cluster_ctarank();                   \
+  uint8_t* const own_bar = at(SMEM, in_block * 64);                   \
+  uint8_t* const own_source = at(SMEM, 2048 + in_block * 2048);       \
+  uint8_t* const own_target = at(own_source, 1024);                   \
+  uint8_t* const bar = fixed(own_bar);                                \
+  uint8_t* const source = fixed(own_source);                          \
+  uint8_t* const target = fixed(own_target);                          \
+  uint8_t* const peer_bar = fixed(map_to(own_bar, rank ^ 1));         \
+  uint8_t* const peer_target = fixed(map_to(own_target, rank ^ 1));   \
+  uint8_t* const slab = at(data, (warp + place) * 4096);              \
+  uint8_t* const global = at(slab, lane * 16);                        \
+  const uint32_t tile = opaque(warp + place);                         \
+  const uint32_t seed = opaque(lane + 3);                             \
+  for (uint32_t word = 0; word < 8; ++word) {                         \
+    *(uint32_t*)at(own_source, (lane + word * 32) * 4) = seed + word; \
+  }                                                                   \
+  fence_proxy_async();                                                \
   __syncthreads();
 
 INLINE void record(uint64_t* out, uint32_t lane, uint32_t warp, uint64_t t0, uint64_t t1, uint32_t sink) {

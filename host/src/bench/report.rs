@@ -10,6 +10,7 @@ use super::chart::{self, Axes, Bar, Series};
 use super::job::{Latency, Measured, SituationPoint, Throughput};
 use super::runner::{Results, SituationResult};
 use super::setup::{Actor, Chain, Link};
+use super::situations::{FIRST, PAGE};
 use super::source::{LINKS, link_name};
 use super::statistics::median;
 
@@ -19,9 +20,11 @@ const STRAIGHT: f64 = 0.99;
 const EQUAL: [f64; 2] = [0.98, 1.02];
 /// How far two runs may be apart before a row is marked.
 const SAME: f64 = 0.03;
+/// How far costs may be apart that share a bar.
+const SAME_BAR: f64 = 0.03;
 
 impl Results {
-    /// Writes the tables and the charts.
+    /// Writes the tables, the page in words, and the charts.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -30,6 +33,7 @@ impl Results {
             .with_context(|| format!("cannot create {}", charts.display()))?;
         std::fs::write(tables, self.tables())
             .with_context(|| format!("cannot write {}", tables.display()))?;
+        self.write_costs()?;
         self.charts(charts)
     }
 
@@ -54,7 +58,6 @@ impl Results {
         let least = clocks.iter().copied().fold(f64::MAX, f64::min);
         let most = clocks.iter().copied().fold(0.0, f64::max);
         let timed = self.timed.len();
-        let marked = |mark: fn(&Measured) -> bool| self.timed.iter().filter(|m| mark(m)).count();
         let mut out = format!(
             "# Instruction costs: {}\n\n\
              `cargo xtask bench-report` makes this page from the JSON beside it. Driver for CUDA {}; multiprocessor \
@@ -64,15 +67,15 @@ impl Results {
              that the figure is not the instruction's: {}.\n\n",
             self.gpu,
             self.driver,
-            median(&clocks),
+            self.clock(),
             self.forms,
             self.untimed.len(),
             self.elsewhere,
             EQUAL[0],
             EQUAL[1],
-            marked(unequal),
-            marked(crooked),
-            marked(|m| m.form.collapsed),
+            self.unequal(),
+            self.crooked(),
+            self.collapsed(),
         );
         if let Some(agreement) = self.repeated() {
             let _ = write!(out, "{agreement}\n\n");
@@ -191,8 +194,8 @@ impl Results {
                 chain_name(measured.form.chain),
                 latency.fit[0].r2.min(latency.fit[1].r2),
                 latency.ratio,
-                peak(measured, false),
-                peak(measured, true),
+                peak_cell(measured, false),
+                peak_cell(measured, true),
                 remarks(measured),
             );
         }
@@ -201,37 +204,70 @@ impl Results {
 
     fn published_table(&self) -> String {
         let mut out = "\n## Published figures for the same GPU\n\n\
-                       | what | published, cycles | here, Rust | here, C++ | difference |\n|---|--:|--:|--:|--:|\n"
+                       Each with what of ours is the nearest to it, and with what differs from that in one respect.\n\n\
+                       | what | published, cycles | ours | Rust | C++ | difference |\n|---|--:|---|--:|--:|--:|\n"
             .to_owned();
         for figure in PUBLISHED {
-            let Some(cycles) = self.same_as(figure) else {
-                let _ = writeln!(
-                    out,
-                    "| {} | {} | not timed | | |",
-                    figure.what, figure.cycles
-                );
-                continue;
-            };
-            let [rust, cpp] = cycles.map(|cycles| cycles / figure.parts);
-            let difference = 100.0 * (rust / figure.cycles - 1.0);
-            let _ = writeln!(
-                out,
-                "| {} | {} | {rust:.0} | {cpp:.0} | {difference:+.0} % |",
-                figure.what, figure.cycles
-            );
+            for (ours, kernel, (line, at), parts) in figure.ours {
+                let found = self
+                    .cycles_of_form(kernel)
+                    .or_else(|| self.cycles_at(kernel, *line, *at));
+                let cells = found.map_or("not timed | | ".to_owned(), |cycles| {
+                    let [rust, cpp] = cycles.map(|cycles| cycles / parts);
+                    let difference = 100.0 * (rust / figure.cycles - 1.0);
+                    format!("{rust:.0} | {cpp:.0} | {difference:+.0} %")
+                });
+                let (what, cycles) = (figure.what, figure.cycles);
+                let _ = writeln!(out, "| {what} | {cycles} | {ours} | {cells} |");
+            }
         }
         out
     }
 
-    /// The cycles of the form or of the point of a situation that a published figure is about.
-    fn same_as(&self, figure: &Published) -> Option<[f64; 2]> {
-        if let Some(form) = self.timed.iter().find(|m| m.form.kernel == figure.kernel) {
-            return Some(self.cycles(form));
-        }
-        let situation = self.situations.iter().find(|s| s.kernel == figure.kernel)?;
+    /// The cycles of a form in Rust and C++, by the name of its kernel.
+    pub(super) fn cycles_of_form(&self, kernel: &str) -> Option<[f64; 2]> {
+        let found = self.timed.iter().find(|m| m.form.kernel == kernel)?;
+        Some(self.cycles(found))
+    }
+
+    /// The cycles of all forms of a family, in both languages.
+    pub(super) fn cycles_of_family(&self, family: &str) -> impl Iterator<Item = f64> {
+        let forms = self.timed.iter().filter(move |m| m.form.family == family);
+        forms.flat_map(|measured| self.cycles(measured))
+    }
+
+    /// The cycles of an operation at a point of a situation, in Rust and C++.
+    pub(super) fn cycles_at(&self, kernel: &str, line: u32, at: u32) -> Option<[f64; 2]> {
+        let situation = self.situations.iter().find(|s| s.kernel == kernel)?;
         let mut points = situation.points.iter();
-        let same = |p: &&SituationPoint| (p.point.line, p.point.at) == (figure.line, figure.at);
+        let same = |p: &&SituationPoint| (p.point.line, p.point.at) == (line, at);
         points.find(same).map(|point| point.operation)
+    }
+
+    /// Bytes or operations of a form per cycle and multiprocessor, all of them busy.
+    pub(super) fn peak_of_chip(&self, kernel: &str) -> Option<f64> {
+        let found = self.timed.iter().find(|m| m.form.kernel == kernel)?;
+        peak(found, true).map(|(rate, _)| rate)
+    }
+
+    /// The median clock of the multiprocessors, in MHz.
+    pub(super) fn clock(&self) -> f64 {
+        median(&Vec::from_iter(self.clock_mhz.iter().flatten().copied()))
+    }
+
+    /// Forms that do not cost in Rust what they cost in C++.
+    pub(super) fn unequal(&self) -> usize {
+        self.timed.iter().filter(|m| unequal(m)).count()
+    }
+
+    /// Forms whose points are not on a line.
+    pub(super) fn crooked(&self) -> usize {
+        self.timed.iter().filter(|m| crooked(m)).count()
+    }
+
+    /// Forms of which the assembler kept fewer than it was given.
+    pub(super) fn collapsed(&self) -> usize {
+        self.timed.iter().filter(|m| m.form.collapsed).count()
     }
 
     fn untimed_table(&self) -> String {
@@ -307,29 +343,43 @@ impl Results {
         Ok(())
     }
 
-    /// One bar for each function, chain and set of forms that cost the same to a tenth.
+    /// One bar for forms that begin alike and cost the same, the cheapest first.
     fn bars<'a>(&self, forms: impl Iterator<Item = &'a Measured>) -> Vec<Bar> {
-        let mut groups: BTreeMap<String, Vec<[f64; 2]>> = BTreeMap::new();
-        for measured in forms.filter(|m| !m.form.collapsed) {
-            groups
-                .entry(group(measured))
-                .or_default()
-                .push(self.cycles(measured));
+        let mut groups: Vec<Vec<&Measured>> = Vec::new();
+        for form in forms.filter(|m| !m.form.collapsed) {
+            match groups
+                .iter_mut()
+                .find(|group| self.share_bar(group[0], form))
+            {
+                Some(group) => group.push(form),
+                None => groups.push(vec![form]),
+            }
         }
-        let mut bars: Vec<Bar> = groups
-            .into_iter()
-            .map(|(label, cycles)| {
-                let side =
-                    |side: usize| median(&cycles.iter().map(|c| c[side]).collect::<Vec<_>>());
-                let forms = match cycles.len() {
-                    1 => String::new(),
-                    count => format!(" ({count} forms)"),
-                };
-                (label + &forms, [side(0), side(1)])
-            })
-            .collect();
+        let mut bars = Vec::from_iter(groups.iter().map(|group| self.bar(group)));
         bars.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
         bars
+    }
+
+    fn share_bar(&self, a: &Measured, b: &Measured) -> bool {
+        let [(first, operand), (second, other)] = [a, b].map(name_in_chart);
+        let (x, y) = (self.cycles(a), self.cycles(b));
+        let close = |side: usize| (x[side] / y[side] - 1.0).abs() < SAME_BAR;
+        stem(&first) == stem(&second) && operand == other && close(0) && close(1)
+    }
+
+    fn bar(&self, group: &[&Measured]) -> Bar {
+        let cycles = Vec::from_iter(group.iter().map(|form| self.cycles(form)));
+        let side = |side: usize| median(&Vec::from_iter(cycles.iter().map(|c| c[side])));
+        let names = Vec::from_iter(group.iter().map(|form| name_in_chart(form)));
+        let opcodes = Vec::from_iter(names.iter().map(|(opcode, _)| opcode.as_str()));
+        let forms = match group.len() {
+            1 => String::new(),
+            count => format!(" ({count} forms)"),
+        };
+        (
+            in_common(&opcodes) + names[0].1 + &forms,
+            [side(0), side(1)],
+        )
     }
 
     fn series(&self, chart: &LineChart) -> Vec<Series> {
@@ -344,6 +394,7 @@ impl Results {
                 let value = (chart.value)(at, point.operation[0]);
                 lines.entry(point.point.line).or_default().push((at, value));
             }
+            lines.retain(|line, _| chart.lines.is_empty() || chart.lines.contains(line));
             for (line, points) in lines {
                 series.push(Series {
                     name: name.replace("{}", &line.to_string()),
@@ -355,104 +406,124 @@ impl Results {
     }
 }
 
-/// A figure that others have published for an H200, and the form or the point of a situation that is the same.
+/// A figure that others have published for an H200.
 struct Published {
     what: &'static str,
     cycles: f64,
-    kernel: &'static str,
-    line: u32,
-    at: u32,
-    /// How many of it an operation of the situation holds.
-    parts: f64,
+    ours: &'static [Ours],
 }
 
-const fn published(
-    what: &'static str,
-    cycles: f64,
-    kernel: &'static str,
-    (line, at): (u32, u32),
-    parts: f64,
-) -> Published {
-    Published {
-        what,
-        cycles,
-        kernel,
-        line,
-        at,
-        parts,
-    }
+/// What of ours is compared: in words, a form or a situation with line and place, and how many of what was published
+/// an operation of it holds.
+type Ours = (&'static str, &'static str, (u32, u32), f64);
+
+const fn published(what: &'static str, cycles: f64, ours: &'static [Ours]) -> Published {
+    Published { what, cycles, ours }
 }
+
+const FROM_FIRST: &str = "from memory, the first load of a launch";
+const FROM_MEMORY: &str = "from memory, each load next to the one before";
+const FROM_PAGES: &str = "from memory, each load in another page of 2 MiB";
+const FROM_CACHE: &str = "from the L2 cache";
 
 const PUBLISHED: &[Published] = &[
     published(
         "`mbarrier.arrive` at the own barrier",
         6.0,
-        "arrive_converged",
-        (0, 1),
-        1.0,
+        &[
+            (
+                "one thread, the state dropped",
+                "arrive_unused",
+                (0, 1),
+                1.0,
+            ),
+            (
+                "one thread, the state used",
+                "arrive_converged",
+                (0, 1),
+                1.0,
+            ),
+        ],
     ),
     published(
         "`mbarrier.try_wait.parity` that succeeds",
         43.0,
-        "k_mbarrier_try_wait_parity",
-        (0, 1),
-        1.0,
+        &[("latency", "k_mbarrier_try_wait_parity", (0, 0), 1.0)],
     ),
     published(
         "`mbarrier.arrive.expect_tx` of 0 and wait",
         71.0,
-        "expect_wait",
-        (0, 1),
-        1.0,
+        &[("one thread", "expect_wait", (0, 1), 1.0)],
     ),
     published(
         "bulk load and wait, 256 B",
         1351.0,
-        "bulk_load",
-        (1, 256),
-        1.0,
+        &[
+            (FROM_FIRST, "bulk_load_apart", (FIRST, 256), 1.0),
+            (FROM_PAGES, "bulk_load_apart", (PAGE >> 10, 256), 1.0),
+            (FROM_MEMORY, "bulk_load_apart", (0, 256), 1.0),
+            (FROM_CACHE, "bulk_load", (1, 256), 1.0),
+        ],
     ),
     published(
         "bulk load and wait, 1 KiB",
         1346.0,
-        "bulk_load",
-        (1, 1024),
-        1.0,
+        &[
+            (FROM_FIRST, "bulk_load_apart", (FIRST, 1024), 1.0),
+            (FROM_PAGES, "bulk_load_apart", (PAGE >> 10, 1024), 1.0),
+            (FROM_MEMORY, "bulk_load_apart", (0, 1024), 1.0),
+            (FROM_CACHE, "bulk_load", (1, 1024), 1.0),
+        ],
     ),
     published(
         "bulk load and wait, 4 KiB",
         1649.0,
-        "bulk_load",
-        (1, 4096),
-        1.0,
+        &[
+            (FROM_FIRST, "bulk_load_apart", (FIRST, 4096), 1.0),
+            (FROM_PAGES, "bulk_load_apart", (PAGE >> 10, 4096), 1.0),
+            (FROM_MEMORY, "bulk_load_apart", (0, 4096), 1.0),
+            (FROM_CACHE, "bulk_load", (1, 4096), 1.0),
+        ],
     ),
     published(
         "bulk load and wait, 16 KiB",
         1887.0,
-        "bulk_load",
-        (1, 16_384),
-        1.0,
+        &[
+            (FROM_FIRST, "bulk_load_apart", (FIRST, 16_384), 1.0),
+            (FROM_PAGES, "bulk_load_apart", (PAGE >> 10, 16_384), 1.0),
+            (FROM_MEMORY, "bulk_load_apart", (0, 16_384), 1.0),
+            (FROM_CACHE, "bulk_load", (1, 16_384), 1.0),
+        ],
     ),
     published(
         "remote arrive until the owner's wait returns",
         212.0,
-        "remote_arrive",
-        (2, 1),
-        2.0,
+        &[
+            (
+                "half a round trip, relaxed",
+                "remote_arrive_relaxed",
+                (2, 1),
+                2.0,
+            ),
+            ("half a round trip, release", "remote_arrive", (2, 1), 2.0),
+        ],
     ),
     published(
         "read of another CTA's shared memory",
         220.0,
-        "remote_read",
-        (2, 1),
-        1.0,
+        &[
+            ("in a cluster of two", "remote_read", (2, 1), 1.0),
+            ("in a cluster of four", "remote_read", (4, 1), 1.0),
+        ],
     ),
     published(
         "16 `cp.async` of 16 bytes, issue",
         65.0,
-        "cp_async",
-        (0, 32),
-        1.0,
+        &[
+            ("`cp.async.cg` by one thread", "cp_async_cg", (0, 1), 1.0),
+            ("`cp.async.ca` by one thread", "cp_async_ca", (0, 1), 1.0),
+            ("`cp.async.ca` by a warp", "cp_async_ca", (0, 32), 1.0),
+        ],
     ),
 ];
 
@@ -462,6 +533,8 @@ struct LineChart {
     axes: Axes<'static>,
     /// Kernels and names of their lines.
     kernels: &'static [(&'static str, &'static str)],
+    /// The lines of these that are drawn; if none is given, all.
+    lines: &'static [u32],
     /// From place and cycles to what is drawn.
     value: fn(f64, f64) -> f64,
 }
@@ -481,77 +554,118 @@ const LINE_CHARTS: &[LineChart] = &[
         },
         kernels: &[
             ("arrive_converged", "lanes together"),
-            ("arrive_diverged", "lane after lane"),
             ("arrive_elected", "one lane of each warp"),
+            ("arrive_diverged", "lane after lane"),
             ("phase_of_block", "all arrive and wait"),
             ("syncthreads", "__syncthreads()"),
         ],
+        lines: &[],
         value: cycles,
     },
     LineChart {
         name: "bulk-load-latency",
         axes: Axes {
-            title: "Bulk load of one CTA: cycles of a load",
+            title: "Bulk load of one CTA from the L2 cache",
             x: "bytes of a load",
-            y: "cycles",
+            y: "cycles of a load",
             logarithmic: [true, true],
         },
         kernels: &[("bulk_load", "{} in flight")],
+        lines: &[],
+        value: cycles,
+    },
+    LineChart {
+        name: "bulk-load-memory",
+        axes: Axes {
+            title: "Bulk load and wait of one CTA, by where the bytes are",
+            x: "bytes of a load",
+            y: "cycles",
+            logarithmic: [true, false],
+        },
+        kernels: &[
+            ("bulk_load_apart", "memory, {} KiB apart"),
+            ("bulk_load", "L2 cache"),
+        ],
+        lines: &[0, 1, PAGE >> 10],
         value: cycles,
     },
     LineChart {
         name: "bulk-load-throughput",
         axes: Axes {
-            title: "Bulk load of one CTA: throughput",
+            title: "Bulk load of one CTA from the L2 cache",
             x: "bytes of a load",
             y: "bytes per cycle",
             logarithmic: [true, false],
         },
         kernels: &[("bulk_load", "{} in flight")],
+        lines: &[],
+        value: |bytes, cycles| bytes / cycles,
+    },
+    LineChart {
+        name: "chip-throughput",
+        axes: Axes {
+            title: "Bulk copies by all multiprocessors at once, 4 in flight on each",
+            x: "bytes of a copy",
+            y: "bytes per cycle and multiprocessor",
+            logarithmic: [true, false],
+        },
+        kernels: &[
+            ("chip_load", "load"),
+            ("chip_store", "store"),
+            ("chip_add", "reduction, add u32"),
+        ],
+        lines: &[],
         value: |bytes, cycles| bytes / cycles,
     },
     LineChart {
         name: "bulk-store",
         axes: Axes {
-            title: "Bulk copies by direction",
+            title: "Bulk copies of one CTA by direction, one at a time",
             x: "bytes",
             y: "cycles",
             logarithmic: [true, true],
         },
         kernels: &[
-            ("bulk_load", "load, {} in flight"),
+            ("bulk_load", "load"),
             ("bulk_store", "store, until written"),
             ("bulk_store_read", "store, until read"),
             ("bulk_add", "add u32, until written"),
         ],
+        lines: &[1],
         value: cycles,
     },
     LineChart {
         name: "multicast",
         axes: Axes {
-            title: "The same bytes to each CTA of a cluster",
+            title: "The same bytes to each CTA of a cluster, and a cluster barrier",
             x: "bytes",
             y: "cycles",
-            logarithmic: [true, true],
+            logarithmic: [true, false],
         },
         kernels: &[
             ("load_multicast", "multicast to {}"),
             ("load_separate", "{} loads"),
         ],
+        lines: &[2, 8],
         value: cycles,
     },
     LineChart {
         name: "distance",
         axes: Axes {
-            title: "Between two CTAs of a cluster",
+            title: "Between CTA 0 and another of its cluster",
             x: "rank of the other CTA",
             y: "cycles",
             logarithmic: [false, false],
         },
         kernels: &[
-            ("remote_arrive", "round trip of arrivals, cluster of {}"),
+            ("remote_arrive", "round trip, release, cluster of {}"),
+            (
+                "remote_arrive_relaxed",
+                "round trip, relaxed, cluster of {}",
+            ),
             ("remote_read", "read, cluster of {}"),
         ],
+        lines: &[2, 16],
         value: cycles,
     },
     LineChart {
@@ -563,19 +677,33 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [false, true],
         },
         kernels: &[
-            ("shared_proxy_async", "shared, fence.proxy.async"),
+            ("global_acq_rel_sys", "global, fence.acq_rel.sys"),
+            ("global_acq_rel_gpu", "global, fence.acq_rel.gpu"),
             (
                 "global_proxy_async_global",
                 "global, fence.proxy.async.global",
             ),
             ("global_acq_rel_cta", "global, fence.acq_rel.cta"),
-            ("global_acq_rel_gpu", "global, fence.acq_rel.gpu"),
-            ("global_acq_rel_sys", "global, fence.acq_rel.sys"),
             ("global_stores", "global, no fence"),
+            ("shared_proxy_async", "shared, fence.proxy.async"),
+            (
+                "shared_proxy_async_shared",
+                "shared, fence.proxy.async.shared::cta",
+            ),
         ],
+        lines: &[],
         value: cycles,
     },
 ];
+
+/// Three significant digits or all of the integer part.
+pub(super) fn figure(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
 
 /// How the medians of two runs compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -651,9 +779,9 @@ fn apart(a: f64, b: f64) -> bool {
     (b / a - 1.0).abs() > SAME
 }
 
-/// The instruction, and its kernel: two forms may share the instruction.
+/// The kernel: two forms may share the instruction.
 fn form_name(measured: &Measured) -> String {
-    format!("`{}` (`{}`)", measured.form.form, measured.form.kernel)
+    format!("`{}`", measured.form.kernel)
 }
 
 /// Whether the second run found another median.
@@ -665,28 +793,53 @@ fn unsteady(first: &Latency, second: Option<&Latency>) -> bool {
 }
 
 fn unequal(measured: &Measured) -> bool {
-    !measured.form.collapsed && !(EQUAL[0]..=EQUAL[1]).contains(&measured.latency.ratio)
+    !measured.form.collapsed && !is_equal(measured.latency.ratio)
 }
 
 fn crooked(measured: &Measured) -> bool {
     !measured.form.collapsed && measured.latency.fit.iter().any(|line| line.r2 < STRAIGHT)
 }
 
-/// The function, and what in its opcode changes its cost: order, scope and space.
-fn group(measured: &Measured) -> String {
-    let opcode = measured.form.form.split(' ').next().unwrap_or_default();
-    let last = opcode.rsplit('.').next().unwrap_or_default();
-    let digits = last.trim_start_matches(|c: char| c.is_ascii_lowercase());
-    let is_type = digits.len() < last.len() && digits.chars().all(|c| c.is_ascii_digit());
-    match measured.form.family.as_str() {
-        "ld_st" | "cp_reduce_async_bulk" | "async_store" if is_type => opcode
-            .trim_end_matches(last)
-            .trim_end_matches('.')
-            .to_owned(),
-        _ if measured.form.form.contains("suspend_time_hint") => format!("{opcode} with a hint"),
-        _ if measured.form.form.ends_with(", count") => format!("{opcode} with a count"),
-        _ => opcode.to_owned(),
+/// The opcode, and the operand that changes its cost.
+fn name_in_chart(measured: &Measured) -> (String, &'static str) {
+    let form = &measured.form.form;
+    let (opcode, operands) = form.split_once(' ').unwrap_or((form, ""));
+    match operands.split_once('%') {
+        Some((_, register)) => (format!("%{register}"), ""),
+        None if operands.contains("suspend_time_hint") => (opcode.to_owned(), " with a hint"),
+        None if operands.ends_with(", count") => (opcode.to_owned(), " with a count"),
+        None => (opcode.to_owned(), ""),
     }
+}
+
+/// What an opcode begins with: forms of another stem have a bar of their own.
+fn stem(opcode: &str) -> String {
+    const MORE: [&str; 7] = [
+        "async", "bulk", "reduce", "tensor", "prefetch", "proxy", "cluster",
+    ];
+    let is_type = |part: &str| part.len() < 4 && part.ends_with(|c: char| c.is_ascii_digit());
+    let parts = opcode.split('.').enumerate();
+    let stem = parts.take_while(|(index, part)| {
+        *index == 0 || *index == 1 && !is_type(part) || MORE.contains(part)
+    });
+    Vec::from_iter(stem.map(|(_, part)| part)).join(".")
+}
+
+/// The parts that all opcodes have, with a star for those that only some have.
+fn in_common(opcodes: &[&str]) -> String {
+    let count = |opcode: &&&str| opcode.split('.').count();
+    let longest = opcodes
+        .iter()
+        .max_by_key(count)
+        .copied()
+        .unwrap_or_default();
+    let in_all = |part: &str| opcodes.iter().all(|o| o.split('.').any(|p| p == part));
+    let parts = longest
+        .split('.')
+        .map(|part| if in_all(part) { part } else { "*" });
+    let mut parts = Vec::from_iter(parts);
+    parts.dedup_by(|a, b| *a == "*" && *b == "*");
+    parts.join(".")
 }
 
 fn chain_name(chain: Chain) -> &'static str {
@@ -700,13 +853,20 @@ fn chain_name(chain: Chain) -> &'static str {
 }
 
 /// The highest rate per multiprocessor: with one busy, or with all.
-fn peak(measured: &Measured, chip: bool) -> String {
+/// The highest rate per multiprocessor, with one busy or with all, and the warps that reach it.
+fn peak(measured: &Measured, chip: bool) -> Option<(f64, u32)> {
     let bytes = f64::from(measured.form.bytes.max(1));
     let all = |t: &&Throughput| (t.multiprocessors > 2) == chip;
     let rate = |t: &Throughput| t.rate[0] * bytes / f64::from(t.multiprocessors);
-    let best = measured.throughput.iter().filter(all);
-    let best = best.max_by(|a, b| rate(a).total_cmp(&rate(b)));
-    best.map_or(String::new(), |t| format!("{:.3} at {}", rate(t), t.warps))
+    let rates = measured.throughput.iter().filter(all);
+    let rates = rates.map(|t| (rate(t), t.warps));
+    rates.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn peak_cell(measured: &Measured, chip: bool) -> String {
+    peak(measured, chip).map_or(String::new(), |(rate, warps)| {
+        format!("{rate:.3} at {warps}")
+    })
 }
 
 fn remarks(measured: &Measured) -> String {
@@ -737,6 +897,21 @@ fn remarks(measured: &Measured) -> String {
     remarks.join("; ")
 }
 
+fn point_remarks(point: &SituationPoint) -> String {
+    let [rust, cpp] = point.steps.fit;
+    let marks = [
+        (rust.r2.min(cpp.r2) < STRAIGHT, "**R² low**"),
+        (!is_equal(point.steps.ratio), "**unequal**"),
+        (unsteady(&point.steps, point.again.as_ref()), "**unsteady**"),
+    ];
+    let marks = marks.iter().filter(|(holds, _)| *holds);
+    Vec::from_iter(marks.map(|(_, mark)| *mark)).join("; ")
+}
+
+fn is_equal(ratio: f64) -> bool {
+    (EQUAL[0]..=EQUAL[1]).contains(&ratio)
+}
+
 fn table_of(situation: &SituationResult) -> String {
     let mut out = format!("\n### {} (`{}`)\n\n", situation.title, situation.kernel);
     if let Some(failure) = &situation.failure {
@@ -759,10 +934,7 @@ fn table_of(situation: &SituationResult) -> String {
             point.operation[1],
             point.steps.fit[0].r2.min(point.steps.fit[1].r2),
             point.steps.ratio,
-            match unsteady(&point.steps, point.again.as_ref()) {
-                true => "**unsteady**",
-                false => "",
-            },
+            point_remarks(point),
         );
     }
     out
@@ -775,17 +947,13 @@ mod tests {
 
     #[test]
     fn every_published_figure_has_a_form_or_a_point() {
-        for figure in PUBLISHED {
-            let situation = SITUATIONS.iter().find(|s| s.kernel == figure.kernel);
+        for (_, kernel, place, _) in PUBLISHED.iter().flat_map(|figure| figure.ours) {
+            let situation = SITUATIONS.iter().find(|s| s.kernel == *kernel);
             let has_point = situation.is_some_and(|situation| {
                 let mut points = situation.points().into_iter();
-                points.any(|p| (p.line, p.at) == (figure.line, figure.at))
+                points.any(|p| (p.line, p.at) == *place)
             });
-            assert!(
-                has_point || figure.kernel.starts_with("k_"),
-                "{}",
-                figure.what
-            );
+            assert!(has_point || kernel.starts_with("k_"), "{kernel}");
         }
     }
 
@@ -795,6 +963,12 @@ mod tests {
         let results = Results::read(&folder.join("h200-instructions.json")).unwrap();
         let tables = std::fs::read_to_string(folder.join("h200-instructions.md")).unwrap();
         assert!(results.tables() == tables, "run `cargo xtask bench-report`");
+        let page = crate::toolchain::workspace_root().join("docs/instruction-costs.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(
+            results.costs().unwrap() == page,
+            "run `cargo xtask bench-report`"
+        );
         assert_eq!(results.timed.len() + results.untimed.len(), 976);
         assert_eq!(results.forms, 976);
         assert_eq!(results.forms + results.elsewhere, 2792);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,6 +37,8 @@ pub struct Results {
     pub multiprocessors: u32,
     /// The clock of the multiprocessors before and after each job, in MHz.
     pub clock_mhz: Vec<Clocks>,
+    /// How long everything took.
+    pub seconds: Option<f64>,
     /// The forms that the architecture has.
     pub forms: usize,
     /// Forms of `cuda::ptx` that only others have.
@@ -106,6 +108,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<Results> {
             filter.unwrap_or_default()
         );
     }
+    let begin = Instant::now();
     let mut results = {
         let driver = Driver::open()?;
         Results {
@@ -113,6 +116,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<Results> {
             driver: driver.cuda_version().to_string(),
             multiprocessors: driver.sm_count()?,
             clock_mhz: Vec::new(),
+            seconds: None,
             forms: queue.len() + untimed.len(),
             elsewhere: forms.elsewhere,
             links: Vec::new(),
@@ -150,6 +154,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<Results> {
     if repeat {
         results.run_again(folder, &situations, &progress)?;
     }
+    results.seconds = Some(begin.elapsed().as_secs_f64());
     save(&results)?;
     progress.finish_and_clear();
     Ok(results)

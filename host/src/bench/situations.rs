@@ -41,6 +41,8 @@ pub struct Point {
     pub chip: bool,
     /// Whether each launch reads global memory that none has read before.
     pub fresh: bool,
+    /// Whether the first step of a launch is timed, without a pass that warms up, instead of the steps of a chain.
+    pub first: bool,
 }
 
 const POINT: Point = Point {
@@ -53,6 +55,7 @@ const POINT: Point = Point {
     buffer: 8192,
     chip: false,
     fresh: false,
+    first: false,
 };
 
 impl Situation {
@@ -154,7 +157,25 @@ fn from_memory() -> Vec<Point> {
             ..POINT
         })
     });
-    points.collect()
+    points.chain(of_first_load()).collect()
+}
+
+/// The line of the first load of a launch.
+pub const FIRST: u32 = 3;
+
+fn of_first_load() -> impl Iterator<Item = Point> {
+    [256, 1 << 10, 4 << 10, 16 << 10]
+        .into_iter()
+        .map(|size| Point {
+            at: size,
+            line: FIRST,
+            p: size,
+            q: size,
+            buffer: size.max(8192),
+            fresh: true,
+            first: true,
+            ..POINT
+        })
 }
 
 /// Every multiprocessor copies, with as many copies in flight as hide the latency.
@@ -426,7 +447,8 @@ pub const SITUATIONS: &[Situation] = &[
     ),
     situation(
         "bulk_load_apart",
-        "bulk load and wait, from memory that is in no cache, each load next to the one before or so many KiB further",
+        "bulk load and wait, from memory that is in no cache: each load next to the one before (line 0), 2048 KiB further, \
+         or the first of a launch (line 3)",
         "bytes",
         1,
         from_memory,
@@ -523,8 +545,15 @@ pub const SITUATIONS: &[Situation] = &[
         || by_swizzle(5),
     ),
     situation(
-        "cp_async",
-        "16 times cp.async of 16 bytes, issue only",
+        "cp_async_cg",
+        "16 times cp.async.cg of 16 bytes, issue only",
+        "threads",
+        1,
+        by_threads,
+    ),
+    situation(
+        "cp_async_ca",
+        "16 times cp.async.ca of 16 bytes, issue only",
         "threads",
         1,
         by_threads,

@@ -171,7 +171,9 @@ fn declaration(arg: &Arg, language: &dyn Language) -> String {
             language.array(&arg.name, *of, &values)
         }
         Type::Array { of, len } => {
-            let values = vec![language.cast("seed", *of); *len];
+            // Not twice the same, for which the compilers would copy registers, each in its own way.
+            let values = (0..*len).map(|i| language.cast(&format!("seed + {i}"), *of));
+            let values = Vec::from_iter(values);
             language.array(&arg.name, *of, &values)
         }
         Type::Out { of, len } => language.out_variable(&arg.name, *of, *len),
@@ -422,8 +424,8 @@ impl Language for Rust {
         let attributes = attributes(setup).map_or("#[launch_bounds(1024)]", |(rust, _)| rust);
         format!(
             "kernel! {{\n{attributes}\npub fn {name}(out: *mut u64, data: *mut u8, maps: *mut u8, trips: u32, passes: u32, \
-             zero: u32, one: u32, full: u32, select: u32, hint: u32, policy: u64) {{ unsafe {{\n\
-             prologue!(own_bar, own_source, own_target, bar, source, target, peer_bar, peer_target, slab, global, lane, warp, rank, tile, seed, data, maps, zero, one);\n\
+             zero: u32, one: u32, full: u32, select: u32, hint: u32, policy: u64, place: u32) {{ unsafe {{\n\
+             prologue!(own_bar, own_source, own_target, bar, source, target, peer_bar, peer_target, slab, global, lane, warp, rank, tile, seed, data, zero, place);\n\
              {}let mut parity: u32 = 0;\n{declarations}\
              let (mut t0, mut t1) = (0u64, 0u64);\nlet mut pass = 0;\nloop {{\nnounroll();\n{sync}\n\
              let n = opaque(if pass == 0 {{ 1 }} else {{ trips }});\n\
@@ -519,7 +521,7 @@ impl Language for Cpp {
         let attributes = attributes(setup).map_or("__launch_bounds__(1024)", |(_, cpp)| cpp);
         format!(
             "extern \"C\" __global__ void {attributes} {name}(uint64_t* out, uint8_t* data, uint8_t* maps, uint32_t trips, \
-             uint32_t passes, uint32_t zero, uint32_t one, uint32_t full, uint32_t select, uint32_t hint, uint64_t policy) {{\n\
+             uint32_t passes, uint32_t zero, uint32_t one, uint32_t full, uint32_t select, uint32_t hint, uint64_t policy, uint32_t place) {{\n\
              PROLOGUE\n{}uint32_t parity = 0;\n{declarations}\
              uint64_t t0 = 0, t1 = 0;\nuint32_t pass = 0;\n_Pragma(\"unroll 1\")\ndo {{\n{sync}\n\
              uint32_t n = opaque(pass == 0 ? 1 : trips);\n\

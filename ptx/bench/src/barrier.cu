@@ -41,35 +41,35 @@ SITUATION(wait_ready) {
   init_barriers(1, 1);
   uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_try_wait_parity(bar, 1u)); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink ^ mbarrier_try_wait_parity(bar, 1u)); }) });
 }
 
 SITUATION(test_ready) {
   init_barriers(1, 1);
   uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 1u)); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink ^ mbarrier_test_wait_parity(bar, 1u)); }) });
 }
 
 SITUATION(test_pending) {
   init_barriers(1, 1);
   uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 0u)); }) });
+  TIMED(block_sync(), true, sink, { EIGHT({ sink = opaque(sink ^ mbarrier_test_wait_parity(bar, 0u)); }) });
 }
 
 SITUATION(wait_gives_up) {
   init_barriers(1, 1);
   uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { sink = opaque(sink + mbarrier_try_wait_parity(bar, 0u)); });
+  TIMED(block_sync(), true, sink, { sink = opaque(sink ^ mbarrier_try_wait_parity(bar, 0u)); });
 }
 
 SITUATION(wait_gives_up_hint) {
   init_barriers(1, 1);
   uint64_t* bar = fixed(barrier(0));
   uint32_t sink = 0;
-  TIMED(block_sync(), true, sink, { sink = opaque(sink + mbarrier_try_wait_parity(bar, 0u, p)); });
+  TIMED(block_sync(), true, sink, { sink = opaque(sink ^ mbarrier_try_wait_parity(bar, 0u, p)); });
 }
 
 SITUATION(arrive_wait) {
@@ -116,14 +116,12 @@ SITUATION(phase_round_trip) {
   uint64_t* own = fixed(barrier(warp));
   uint64_t* other = fixed(barrier(1 - warp));
   uint32_t parity = 0;
+  if (thread() == 0) {
+    mbarrier_arrive(other);
+  }
   TIMED(block_sync(), thread() % 32 == 0, parity, {
-    if (opaque(warp) == 0) {
-      mbarrier_arrive(other);
-    }
     wait(own, parity);
     parity = opaque(parity ^ 1);
-    if (opaque(warp) == 1) {
-      mbarrier_arrive(other);
-    }
+    mbarrier_arrive(other);
   });
 }

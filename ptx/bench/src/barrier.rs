@@ -72,7 +72,7 @@ situation! {
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
             // The phase before the first counts as complete.
-            eight!({ sink = opaque(sink + mbarrier_try_wait_parity(bar, 1) as u32); })
+            eight!({ sink = opaque(sink ^ mbarrier_try_wait_parity(bar, 1) as u32); })
         });
     }
 }
@@ -84,7 +84,7 @@ situation! {
         let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            eight!({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 1) as u32); })
+            eight!({ sink = opaque(sink ^ mbarrier_test_wait_parity(bar, 1) as u32); })
         });
     }
 }
@@ -96,7 +96,7 @@ situation! {
         let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            eight!({ sink = opaque(sink + mbarrier_test_wait_parity(bar, 0) as u32); })
+            eight!({ sink = opaque(sink ^ mbarrier_test_wait_parity(bar, 0) as u32); })
         });
     }
 }
@@ -108,7 +108,7 @@ situation! {
         let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            sink = opaque(sink + mbarrier_try_wait_parity(bar, 0) as u32);
+            sink = opaque(sink ^ mbarrier_try_wait_parity(bar, 0) as u32);
         });
     }
 }
@@ -120,7 +120,7 @@ situation! {
         let bar = fixed(barrier(0));
         let mut sink = 0u32;
         timed!(out, steps, passes, block_sync(), true, sink, {
-            sink = opaque(sink + mbarrier_try_wait_parity_suspend_time_hint(bar, 0, p) as u32);
+            sink = opaque(sink ^ mbarrier_try_wait_parity_suspend_time_hint(bar, 0, p) as u32);
         });
     }
 }
@@ -176,21 +176,20 @@ situation! {
 }
 
 situation! {
-    /// Two warps in turn: each waits for the other's arrival, then arrives. A step is a round trip.
+    /// Two warps in turn: each waits for the other's arrival, then arrives. A step is a round trip; warp 0 has
+    /// arrived once more, before the first.
     fn phase_round_trip(out, _data, _maps, steps, passes, _p, _q) {
         init_barriers(2, 1);
         let warp = thread() / 32;
         let (own, other) = (fixed(barrier(warp)), fixed(barrier(1 - warp)));
         let mut parity = 0;
+        if thread() == 0 {
+            let _ = mbarrier_arrive(other);
+        }
         timed!(out, steps, passes, block_sync(), thread() % 32 == 0, parity, {
-            if opaque(warp) == 0 {
-                let _ = mbarrier_arrive(other);
-            }
             wait(own, parity);
             parity = opaque(parity ^ 1);
-            if opaque(warp) == 1 {
-                let _ = mbarrier_arrive(other);
-            }
+            let _ = mbarrier_arrive(other);
         });
     }
 }

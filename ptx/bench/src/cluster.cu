@@ -1,23 +1,26 @@
 #include "common.cuh"
 
-#define PING_PONG(name, order)                                                 \
-SITUATION(name) {                                                              \
-  init_barriers(1, 1);                                                         \
-  uint32_t rank = get_sreg_cluster_ctarank();                                  \
-  uint64_t* own = fixed(barrier(0));                                           \
-  uint64_t* other = fixed(map_to(own, p - rank % (p + 1)));                    \
-  uint32_t parity = 0;                                                         \
-  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, { \
-    if (opaque(rank) == 0) {                                                   \
-      mbarrier_arrive(order, scope_cluster, space_cluster, other);             \
-    }                                                                          \
-    wait(own, parity);                                                         \
-    parity = opaque(parity ^ 1);                                               \
-    if (opaque(rank) == p) {                                                   \
-      mbarrier_arrive(order, scope_cluster, space_cluster, other);             \
-    }                                                                          \
-  });                                                                          \
-}
+#define PING_PONG(name, order)                                     \
+  SITUATION(name) {                                                \
+    init_barriers(1, 1);                                           \
+    uint32_t rank = get_sreg_cluster_ctarank();                    \
+    uint64_t* own = fixed(barrier(0));                             \
+    uint64_t* other = fixed(map_to(own, p - rank % (p + 1)));      \
+    bool busy = thread() == 0 && (rank == 0 || rank == p);         \
+    uint32_t parity = 0;                                           \
+    if (busy && rank == 0) {                                       \
+      mbarrier_arrive(order, scope_cluster, space_cluster, other); \
+    }                                                              \
+    TIMED(cluster_sync(), busy, parity, {                          \
+      wait(own, parity);                                           \
+      parity = opaque(parity ^ 1);                                 \
+      mbarrier_arrive(order, scope_cluster, space_cluster, other); \
+    });                                                            \
+    if (busy && rank == p) {                                       \
+      wait(own, parity);                                           \
+    }                                                              \
+    cluster_sync();                                                \
+  }
 PING_PONG(remote_arrive, sem_release)
 PING_PONG(remote_arrive_relaxed, sem_relaxed)
 
@@ -29,17 +32,21 @@ SITUATION(remote_copy) {
   uint64_t* other = fixed(map_to(own, p - rank % (p + 1)));
   uint8_t* target = fixed(map_to(buffer(q), p - rank % (p + 1)));
   uint32_t parity = 0;
-  TIMED(cluster_sync(), (thread() == 0 && (rank == 0 || rank == p)), parity, {
-    if (opaque(rank) == 0) {
-      cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
-    }
+  bool busy = thread() == 0 && (rank == 0 || rank == p);
+  if (busy && rank == 0) {
+    cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
+  }
+  TIMED(cluster_sync(), busy, parity, {
     arm(own, q);
     wait(own, parity);
     parity = opaque(parity ^ 1);
-    if (opaque(rank) == p) {
-      cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
-    }
+    cp_async_bulk(space_cluster, space_shared, target, shared, q, other);
   });
+  if (busy && rank == p) {
+    arm(own, q);
+    wait(own, parity);
+  }
+  cluster_sync();
 }
 
 SITUATION(remote_read) {

@@ -7,28 +7,33 @@ use crate::common::{
     store_cluster, thread, wait,
 };
 
+/// A round trip of arrivals between two CTAs.
 macro_rules! ping_pong {
     ($name:ident, $order:ident) => {
-situation! {
-    /// CTA 0 and CTA `p` in turn: each waits for the other's arrival, then arrives. A step is a round trip.
-    fn $name(out, _data, _maps, steps, passes, p, _q) {
-        init_barriers(1, 1);
-        let rank = get_sreg_cluster_ctarank();
-        let own = fixed(barrier(0));
-        let other = fixed(map_to(own, p - rank % (p + 1)));
-        let mut parity = 0;
-        timed!(out, steps, passes, cluster_sync(), thread() == 0 && (rank == 0 || rank == p), parity, {
-            if opaque(rank) == 0 {
-                mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
+        situation! {
+            /// CTA 0 and CTA `p` in turn: each waits for the other's arrival, then arrives. A step is a round trip; CTA 0
+            /// has arrived once more, before the first.
+            fn $name(out, _data, _maps, steps, passes, p, _q) {
+                init_barriers(1, 1);
+                let rank = get_sreg_cluster_ctarank();
+                let own = fixed(barrier(0));
+                let other = fixed(map_to(own, p - rank % (p + 1)));
+                let busy = thread() == 0 && (rank == 0 || rank == p);
+                let mut parity = 0;
+                if busy && rank == 0 {
+                    mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
+                }
+                timed!(out, steps, passes, cluster_sync(), busy, parity, {
+                    wait(own, parity);
+                    parity = opaque(parity ^ 1);
+                    mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
+                });
+                if busy && rank == p {
+                    wait(own, parity);
+                }
+                cluster_sync();
             }
-            wait(own, parity);
-            parity = opaque(parity ^ 1);
-            if opaque(rank) == p {
-                mbarrier_arrive_sem_scope_space($order, scope_cluster, space_cluster, other);
-            }
-        });
-    }
-}
+        }
     };
 }
 ping_pong!(remote_arrive, sem_release);
@@ -44,17 +49,21 @@ situation! {
         let other = fixed(map_to(own, p - rank % (p + 1)));
         let target = fixed(map_to(buffer(q), p - rank % (p + 1)));
         let mut parity = 0;
-        timed!(out, steps, passes, cluster_sync(), thread() == 0 && (rank == 0 || rank == p), parity, {
-            if opaque(rank) == 0 {
-                cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
-            }
+        let busy = thread() == 0 && (rank == 0 || rank == p);
+        if busy && rank == 0 {
+            cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
+        }
+        timed!(out, steps, passes, cluster_sync(), busy, parity, {
             arm(own, q);
             wait(own, parity);
             parity = opaque(parity ^ 1);
-            if opaque(rank) == p {
-                cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
-            }
+            cp_async_bulk_bar(space_cluster, space_shared, target, shared, q, other);
         });
+        if busy && rank == p {
+            arm(own, q);
+            wait(own, parity);
+        }
+        cluster_sync();
     }
 }
 

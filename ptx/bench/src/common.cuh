@@ -9,33 +9,33 @@ extern __shared__ __align__(1024) uint8_t SHARED[];
 
 #define INLINE static __device__ __forceinline__
 
-#define SITUATION(name)                                                                                      \
-  extern "C" __global__ void __launch_bounds__(1024)                                                         \
-      name(uint64_t* out, uint8_t* data, const uint8_t* maps, uint32_t steps, uint32_t passes, uint32_t p,   \
+#define SITUATION(name)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(1024)                                                       \
+      name(uint64_t* out, uint8_t* data, const uint8_t* maps, uint32_t steps, uint32_t passes, uint32_t p, \
            uint32_t q)
 
-#define TIMED(sync, active, sink, ...)               \
-  {                                                  \
-    uint64_t start = 0, end = 0;                     \
-    uint32_t pass = 0;                               \
-    _Pragma("unroll 1")                              \
-    do {                                             \
-      sync;                                          \
-      uint32_t count = opaque(pass == 0 ? 8 : steps); \
-      if (active) {                                  \
-        start = get_sreg_clock64();                  \
-        uint32_t step = 0;                           \
-        _Pragma("unroll 1")                          \
-        do {                                         \
-          __VA_ARGS__                                \
-          step = opaque(step + 1);                   \
-        } while (step < count);                      \
-        end = get_sreg_clock64();                    \
-      }                                              \
-      pass = opaque(pass + 1);                       \
-    } while (pass < passes);                         \
-    sync;                                            \
-    record(out, start, end, sink);                   \
+#define TIMED(sync, active, sink, ...)                \
+  {                                                   \
+    uint64_t start = 0, end = 0;                      \
+    uint32_t pass = 0;                                \
+    _Pragma("unroll 1")                               \
+    do {                                              \
+      sync;                                           \
+      uint32_t count = opaque(pass + 1 < passes ? 8 : steps); \
+      if (active) {                                   \
+        start = get_sreg_clock64();                   \
+        uint32_t step = 0;                            \
+        _Pragma("unroll 1")                           \
+        do {                                          \
+          __VA_ARGS__                                 \
+          step = opaque(step + 1);                    \
+        } while (step < count);                       \
+        end = get_sreg_clock64();                     \
+      }                                               \
+      pass = opaque(pass + 1);                        \
+    } while (pass < passes);                          \
+    sync;                                             \
+    record(out, start, end, sink);                    \
   }
 
 #define EIGHT(...) \

@@ -33,7 +33,7 @@ macro_rules! timed {
         loop {
             crate::common::nounroll();
             $sync;
-            let count = crate::common::opaque(if pass == 0 { 8 } else { $steps });
+            let count = crate::common::opaque(if pass + 1 < $passes { 8 } else { $steps });
             if $active {
                 start = crate::common::clock();
                 let mut step = 0;

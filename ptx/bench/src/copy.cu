@@ -3,41 +3,41 @@
 constexpr uint32_t REGION = 16 << 20;
 constexpr uint32_t SHARE = 64 << 10;
 
-#define STREAM_IN(name)                                                                                \
-SITUATION(name) {                                                                                      \
-  init_barriers(q, 1);                                                                                 \
-  uint32_t stage = 0, parity = 0, offset = blockIdx.x * SHARE;                                         \
-  if (thread() == 0) {                                                                                 \
-    while (stage < q) {                                                                                \
-      arm(barrier(stage), p);                                                                          \
-      cp_async_bulk(space_cluster, space_global, buffer(stage * p), data + offset, p, barrier(stage)); \
-      offset = (offset + p) % REGION;                                                                  \
-      stage += 1;                                                                                      \
-    }                                                                                                  \
-    stage = 0;                                                                                         \
-  }                                                                                                    \
-  TIMED(block_sync(), thread() == 0, parity, {                                                         \
-    wait(barrier(stage), parity);                                                                      \
-    arm(barrier(stage), p);                                                                            \
-    cp_async_bulk(space_cluster, space_global, buffer(stage * p), data + offset, p, barrier(stage));   \
-    offset = (offset + p) % REGION;                                                                    \
-    stage += 1;                                                                                        \
-    if (stage == q) {                                                                                  \
-      stage = 0;                                                                                       \
-      parity = opaque(parity ^ 1);                                                                     \
-    }                                                                                                  \
-  });                                                                                                  \
-  if (thread() == 0) {                                                                                 \
-    for (uint32_t left = q; left > 0; --left) {                                                        \
-      wait(barrier(stage), parity);                                                                    \
-      stage += 1;                                                                                      \
-      if (stage == q) {                                                                                \
-        stage = 0;                                                                                     \
-        parity = opaque(parity ^ 1);                                                                   \
-      }                                                                                                \
-    }                                                                                                  \
-  }                                                                                                    \
-}
+#define STREAM_IN(name)                                                                                  \
+  SITUATION(name) {                                                                                      \
+    init_barriers(q, 1);                                                                                 \
+    uint32_t stage = 0, parity = 0, offset = blockIdx.x * SHARE;                                         \
+    if (thread() == 0) {                                                                                 \
+      while (stage < q) {                                                                                \
+        arm(barrier(stage), p);                                                                          \
+        cp_async_bulk(space_cluster, space_global, buffer(stage * p), data + offset, p, barrier(stage)); \
+        offset = (offset + p) % REGION;                                                                  \
+        stage += 1;                                                                                      \
+      }                                                                                                  \
+      stage = 0;                                                                                         \
+    }                                                                                                    \
+    TIMED(block_sync(), thread() == 0, parity, {                                                         \
+      wait(barrier(stage), parity);                                                                      \
+      arm(barrier(stage), p);                                                                            \
+      cp_async_bulk(space_cluster, space_global, buffer(stage * p), data + offset, p, barrier(stage));   \
+      offset = (offset + p) % REGION;                                                                    \
+      stage += 1;                                                                                        \
+      if (stage == q) {                                                                                  \
+        stage = 0;                                                                                       \
+        parity = opaque(parity ^ 1);                                                                     \
+      }                                                                                                  \
+    });                                                                                                  \
+    if (thread() == 0) {                                                                                 \
+      for (uint32_t left = q; left > 0; --left) {                                                        \
+        wait(barrier(stage), parity);                                                                    \
+        stage += 1;                                                                                      \
+        if (stage == q) {                                                                                \
+          stage = 0;                                                                                     \
+          parity = opaque(parity ^ 1);                                                                   \
+        }                                                                                                \
+      }                                                                                                  \
+    }                                                                                                    \
+  }
 STREAM_IN(bulk_load)
 // The same on all multiprocessors.
 STREAM_IN(chip_load)
@@ -57,23 +57,23 @@ SITUATION(bulk_load_apart) {
   });
 }
 
-#define CHIP_WRITE(name, ...)                                      \
-  SITUATION(name) {                                                \
-    init_barriers(1, 1);                                           \
-    uint32_t stage = 0, offset = blockIdx.x * SHARE;               \
-    TIMED(block_sync(), thread() == 0, offset, {                   \
-      uint8_t* to = data + offset;                                 \
-      uint8_t* from = buffer(stage * p);                           \
-      __VA_ARGS__;                                                 \
-      cp_async_bulk_commit_group();                                \
-      cp_async_bulk_wait_group_read(n32_t<3>{});                   \
-      offset = (offset + p) % REGION;                              \
-      stage += 1;                                                  \
-      if (stage == q) {                                            \
-        stage = 0;                                                 \
-      }                                                            \
-    });                                                            \
-    cp_async_bulk_wait_group(n32_t<0>{});                          \
+#define CHIP_WRITE(name, ...)                        \
+  SITUATION(name) {                                  \
+    init_barriers(1, 1);                             \
+    uint32_t stage = 0, offset = blockIdx.x * SHARE; \
+    TIMED(block_sync(), thread() == 0, offset, {     \
+      uint8_t* to = data + offset;                   \
+      uint8_t* from = buffer(stage * p);             \
+      __VA_ARGS__;                                   \
+      cp_async_bulk_commit_group();                  \
+      cp_async_bulk_wait_group_read(n32_t<3>{});     \
+      offset = (offset + p) % REGION;                \
+      stage += 1;                                    \
+      if (stage == q) {                              \
+        stage = 0;                                   \
+      }                                              \
+    });                                              \
+    cp_async_bulk_wait_group(n32_t<0>{});            \
   }
 CHIP_WRITE(chip_store, cp_async_bulk(space_global, space_shared, to, from, p))
 CHIP_WRITE(chip_add, cp_reduce_async_bulk(space_global, space_shared, op_add, (uint32_t*)to, (const uint32_t*)from, p))
@@ -154,22 +154,22 @@ SITUATION(load_separate) {
   });
 }
 
-#define TENSOR_LOAD(name, ...)                                                              \
-  SITUATION(name) {                                                                         \
-    init_barriers(1, 1);                                                                    \
-    uint8_t* shared = fixed(buffer(0));                                               \
-    uint64_t* bar = fixed(barrier(0));                                                             \
-    const uint8_t* map = maps + q * 128;                                                    \
-    uint32_t parity = 0;                                                                    \
-    int32_t tile = 0;                                                                       \
-    TIMED(block_sync(), thread() == 0, parity, {                                            \
-      arm(bar, p);                                                                          \
-      const int32_t coords[] = {__VA_ARGS__};                                               \
-      cp_async_bulk_tensor(space_cluster, space_global, shared, map, coords, bar);       \
-      wait(bar, parity);                                                                    \
-      parity = opaque(parity ^ 1);                                                                          \
-      tile = (tile + 256) % 65536;                                                          \
-    });                                                                                     \
+#define TENSOR_LOAD(name, ...)                                                     \
+  SITUATION(name) {                                                                \
+    init_barriers(1, 1);                                                           \
+    uint8_t* shared = fixed(buffer(0));                                            \
+    uint64_t* bar = fixed(barrier(0));                                             \
+    const uint8_t* map = maps + q * 128;                                           \
+    uint32_t parity = 0;                                                           \
+    int32_t tile = 0;                                                              \
+    TIMED(block_sync(), thread() == 0, parity, {                                   \
+      arm(bar, p);                                                                 \
+      const int32_t coords[] = {__VA_ARGS__};                                      \
+      cp_async_bulk_tensor(space_cluster, space_global, shared, map, coords, bar); \
+      wait(bar, parity);                                                           \
+      parity = opaque(parity ^ 1);                                                 \
+      tile = (tile + 256) % 65536;                                                 \
+    });                                                                            \
   }
 TENSOR_LOAD(tensor_load_1d, tile)
 TENSOR_LOAD(tensor_load_2d, 0, tile)
@@ -177,15 +177,18 @@ TENSOR_LOAD(tensor_load_3d, 0, 0, tile)
 TENSOR_LOAD(tensor_load_4d, 0, 0, 0, tile)
 TENSOR_LOAD(tensor_load_5d, 0, 0, 0, 0, tile)
 
-SITUATION(cp_async) {
-  init_barriers(1, 1);
-  uint32_t to = shared_address(buffer(thread() % 256 * 16));
-  const uint8_t* from = data + thread() * 16;
-  TIMED(block_sync(), true, 0, {
-    EIGHT({
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-    })
-  });
-  asm volatile("cp.async.wait_all;" ::: "memory");
-}
+#define CP_ASYNC(name, cache)                                                                             \
+  SITUATION(name) {                                                                                       \
+    init_barriers(1, 1);                                                                                  \
+    uint32_t to = shared_address(buffer(thread() % 256 * 16));                                            \
+    const uint8_t* from = data + thread() * 16;                                                           \
+    TIMED(block_sync(), true, 0, {                                                                        \
+      EIGHT({                                                                                             \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory"); \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory"); \
+      })                                                                                                  \
+    });                                                                                                   \
+    asm volatile("cp.async.wait_all;" ::: "memory");                                                      \
+  }
+CP_ASYNC(cp_async_ca, "ca")
+CP_ASYNC(cp_async_cg, "cg")

@@ -13,47 +13,48 @@ const REGION: u32 = 16 << 20;
 /// Where in it a CTA begins, times its number.
 const SHARE: u32 = 64 << 10;
 
+/// One thread of a CTA loads `p` bytes a step, with `q` loads in flight.
 macro_rules! stream_in {
     ($name:ident) => {
-situation! {
-    /// One thread loads `p` bytes a step, with `q` loads in flight.
-    fn $name(out, data, _maps, steps, passes, p, q) {
-        init_barriers(q, 1);
-        let (mut stage, mut parity, mut offset) = (0, 0, get_sreg_ctaid_x() * SHARE);
-        if thread() == 0 {
-            while stage < q {
-                arm(barrier(stage), p);
-                cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
-                offset = (offset + p) % REGION;
-                stage += 1;
-            }
-            stage = 0;
-        }
-        timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
-            wait(barrier(stage), parity);
-            arm(barrier(stage), p);
-            cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
-            offset = (offset + p) % REGION;
-            stage += 1;
-            if stage == q {
-                stage = 0;
-                parity = opaque(parity ^ 1);
-            }
-        });
-        if thread() == 0 {
-            let mut left = q;
-            while left > 0 {
-                wait(barrier(stage), parity);
-                stage += 1;
-                if stage == q {
+        situation! {
+            /// One thread loads `p` bytes a step, with `q` loads in flight.
+            fn $name(out, data, _maps, steps, passes, p, q) {
+                init_barriers(q, 1);
+                let (mut stage, mut parity, mut offset) = (0, 0, get_sreg_ctaid_x() * SHARE);
+                if thread() == 0 {
+                    while stage < q {
+                        arm(barrier(stage), p);
+                        cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
+                        offset = (offset + p) % REGION;
+                        stage += 1;
+                    }
                     stage = 0;
-                    parity = opaque(parity ^ 1);
                 }
-                left -= 1;
+                timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
+                    wait(barrier(stage), parity);
+                    arm(barrier(stage), p);
+                    cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
+                    offset = (offset + p) % REGION;
+                    stage += 1;
+                    if stage == q {
+                        stage = 0;
+                        parity = opaque(parity ^ 1);
+                    }
+                });
+                if thread() == 0 {
+                    let mut left = q;
+                    while left > 0 {
+                        wait(barrier(stage), parity);
+                        stage += 1;
+                        if stage == q {
+                            stage = 0;
+                            parity = opaque(parity ^ 1);
+                        }
+                        left -= 1;
+                    }
+                }
             }
         }
-    }
-}
     };
 }
 stream_in!(bulk_load);
@@ -233,18 +234,25 @@ tensor_load!(tensor_load_3d, 0 0);
 tensor_load!(tensor_load_4d, 0 0 0);
 tensor_load!(tensor_load_5d, 0 0 0 0);
 
-situation! {
-    /// Issues 16 `cp.async` of 16 bytes, which is no part of `cuda::ptx`.
-    fn cp_async(out, data, _maps, steps, passes, _p, _q) {
-        init_barriers(1, 1);
-        let to = address::as_ptr_smem(buffer(thread() % 256 * 16));
-        let from = address::as_ptr_gmem(data.add(thread() as usize * 16));
-        timed!(out, steps, passes, block_sync(), true, 0, {
-            eight!({
-                asm!("cp.async.ca.shared.global [{0}], [{1}], 16;", in(reg32) to, in(reg64) from);
-                asm!("cp.async.ca.shared.global [{0}], [{1}], 16;", in(reg32) to, in(reg64) from);
-            });
-        });
-        asm!("cp.async.wait_all;");
-    }
+/// 16 `cp.async` of 16 bytes, which are no part of `cuda::ptx`, into all levels of cache or into the L2 cache alone.
+macro_rules! cp_async {
+    ($name:ident, $cache:literal) => {
+        situation! {
+            /// Issues 16 `cp.async` of 16 bytes.
+            fn $name(out, data, _maps, steps, passes, _p, _q) {
+                init_barriers(1, 1);
+                let to = address::as_ptr_smem(buffer(thread() % 256 * 16));
+                let from = address::as_ptr_gmem(data.add(thread() as usize * 16));
+                timed!(out, steps, passes, block_sync(), true, 0, {
+                    eight!({
+                        asm!(concat!("cp.async.", $cache, ".shared.global [{0}], [{1}], 16;"), in(reg32) to, in(reg64) from);
+                        asm!(concat!("cp.async.", $cache, ".shared.global [{0}], [{1}], 16;"), in(reg32) to, in(reg64) from);
+                    });
+                });
+                asm!("cp.async.wait_all;");
+            }
+        }
+    };
 }
+cp_async!(cp_async_ca, "ca");
+cp_async!(cp_async_cg, "cg");

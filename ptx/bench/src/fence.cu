@@ -1,18 +1,18 @@
 #include "common.cuh"
 
-#define FENCE_AFTER(name, to, fence_)                                         \
-  SITUATION(name) {                                                           \
-    init_barriers(1, 1);                                                      \
-    volatile uint32_t* shared = (uint32_t*)buffer(1024 + thread() * 4);       \
-    volatile uint32_t* global = (uint32_t*)(data + thread() * 4);             \
-    (void)shared, (void)global;                                               \
-    TIMED(block_sync(), true, 0, {                                            \
-      _Pragma("unroll 1")                                                     \
+#define FENCE_AFTER(name, to, fence_)                                          \
+  SITUATION(name) {                                                            \
+    init_barriers(1, 1);                                                       \
+    volatile uint32_t* shared = (uint32_t*)buffer(1024 + thread() * 4);        \
+    volatile uint32_t* global = (uint32_t*)(data + thread() * 4);              \
+    (void)shared, (void)global;                                                \
+    TIMED(block_sync(), true, 0, {                                             \
+      _Pragma("unroll 1")                                                      \
       for (uint32_t store = opaque(0); store < p; store = opaque(store + 1)) { \
-        *to = store + passes;                                                 \
-      }                                                                       \
-      fence_;                                                                 \
-    });                                                                       \
+        *to = store + passes;                                                  \
+      }                                                                        \
+      fence_;                                                                  \
+    });                                                                        \
   }
 
 FENCE_AFTER(shared_stores, shared, )
