@@ -22,7 +22,8 @@ const BINARY_VERSION: u32 = 6;
 pub(super) const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 = 8;
 pub(super) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 = 14;
 
-/// What a block may have of dynamic shared memory unless its kernel is told otherwise, in bytes.
+/// What a block may have of shared memory, static and dynamic, unless its kernel is told otherwise, in
+/// bytes.
 const DEFAULT_SHARED_LIMIT: u32 = 48 << 10;
 
 /// A loaded cubin or PTX. It is unloaded when dropped.
@@ -98,13 +99,17 @@ impl<'d> Module<'d> {
             cuModuleGetFunction(&mut handle, self.handle, c_name.as_ptr())
         )
         .map_err(|error| error.with_detail(format!("no kernel `{name}` in the module")))?;
-        Ok(Function {
+        let function = Function {
             driver: self.driver,
             name: name.to_owned(),
             handle,
             parameters: parameter_sizes(self.driver.api, handle),
-            shared_limit: Cell::new(DEFAULT_SHARED_LIMIT),
-        })
+            shared_limit: Cell::new(0),
+        };
+        let fixed = function.attribute(SHARED_SIZE_BYTES)?;
+        let limit = DEFAULT_SHARED_LIMIT.saturating_sub(fixed);
+        function.shared_limit.set(limit);
+        Ok(function)
     }
 }
 
