@@ -139,6 +139,7 @@ fn every_form_agrees_on_the_gpu() {
         seeds: vec![1],
         mutant: None,
         outputs: None,
+        sanitized: false,
     };
     for finding in job.run().unwrap_or_else(|error| panic!("{error:#}")) {
         let form = &images.entries[finding.form].form;

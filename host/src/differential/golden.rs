@@ -115,26 +115,33 @@ impl Golden {
     ///
     /// # Errors
     ///
-    /// The first form whose expectations are others.
+    /// How many forms have other expectations, and the first of them.
     pub fn check(&self, images: &Images) -> Result<usize> {
         let mut checked = 0;
+        let mut differences = Vec::new();
         for entry in images.entries.iter().filter(|entry| entry.reason.is_none()) {
             let form = &entry.form;
             let Some(recorded) = self.forms.get(&form.kernel) else {
-                bail!(
-                    "nothing was recorded of {form}; record again on a GPU (`run differential --golden FILE`)"
-                );
+                differences.push(format!("nothing was recorded of {form}"));
+                continue;
             };
             let scenario = scenario::of(form).map_err(anyhow::Error::msg)?;
             let expected = Digest::expected(recorded.seed, &(scenario.cases)(recorded.seed));
             if *recorded != expected {
-                bail!(
+                differences.push(format!(
                     "{form}, {}: the GPU gave {recorded:?}, the expectation is {expected:?}",
                     form.kernel
-                );
+                ));
             }
             checked += 1;
         }
-        Ok(checked)
+        match &differences[..] {
+            [] => Ok(checked),
+            [first, ..] => bail!(
+                "{} forms are not as recorded; if their launches were changed, record again on a GPU \
+                 (`run differential --golden FILE`): {first}",
+                differences.len()
+            ),
+        }
     }
 }

@@ -172,6 +172,7 @@ fn write_outputs(folder: &Path, form: usize, seeds: &[u64], file: &Path) -> Resu
             seeds: seeds.to_vec(),
             mutant: None,
             outputs: Some(outputs.clone()),
+            sanitized: child::sanitizer().is_some(),
         });
         let Err(failure) = child::run::<Vec<Finding>>(&job, FORM_LIMIT) else {
             return Ok(());
@@ -194,6 +195,7 @@ fn run_batch(folder: &Path, images: &Images, forms: &[usize], seeds: &[u64]) -> 
             seeds: seeds.to_vec(),
             mutant: None,
             outputs: None,
+            sanitized: child::sanitizer().is_some(),
         })
     };
     let mut findings = match child::run::<Vec<Finding>>(&job(forms), BATCH_LIMIT) {
@@ -274,6 +276,7 @@ fn run_mutants(folder: &Path, images: &Images) -> Vec<MutantLine> {
             seeds: vec![SEEDS[0]],
             mutant: Some(mutant.name.to_owned()),
             outputs: None,
+            sanitized: child::sanitizer().is_some(),
         });
         let noticed = match child::run::<Vec<Finding>>(&job, FORM_LIMIT) {
             Err(failure) => Some(failure.headline()),

@@ -5,7 +5,7 @@ use crate::differential::form::Form;
 use crate::driver::Launch;
 
 /// Bytes of shared memory that a launch shows.
-const REGION: u64 = 8192;
+pub(super) const REGION: u64 = 8192;
 
 /// Size, place at the destination, place at the source: multiples of 16 bytes.
 const COPIES: [[u64; 3]; 5] = [

@@ -42,111 +42,100 @@ impl Tensor {
         }
     }
 
-    /// A tensor of channels in slices of 16 or 32 bytes: channels, pixels in one to three dimensions, images.
-    ///
-    /// The slices of an image follow each other, each with all its pixels.
+    /// A tensor whose pixels hold 16 or 32 bytes of channels, a slice: pixels in one to three dimensions, the slices of
+    /// an image, images. One pixel lies between two rows.
     fn interleaved(
         data_type: DataType,
-        interleave: Interleave,
-        swizzle: Swizzle,
+        (interleave, swizzle): (Interleave, Swizzle),
         dims: &[u64],
         tile: &[u32],
     ) -> Self {
-        let rank = dims.len();
         let mut tensor = Self::new(data_type, dims, tile, swizzle);
         tensor.interleave = interleave;
-        let slice = tensor.slice_bytes().expect("an interleaved layout");
-        let slices = (dims[0] * data_type.bytes()).div_ceil(slice);
-        let mut strides = vec![slice];
-        strides.extend(dims[1..rank - 2].iter().scan(slice, |stride, dim| {
+        let row = (dims[0] + 1) * tensor.unit() as u64;
+        let strides = dims[1..].iter().scan(row, |stride, dim| {
+            let this = *stride;
             *stride *= dim;
-            Some(*stride)
-        }));
-        strides.push(slices * strides[rank - 3] * dims[rank - 2]);
-        tensor.strides = strides;
+            Some(this)
+        });
+        tensor.strides = strides.collect();
         tensor
     }
 
-    fn element(&self) -> usize {
-        self.data_type.bytes() as usize
+    /// Bytes of what the innermost dimension counts: an element, or a pixel's slice of channels.
+    fn unit(&self) -> usize {
+        match self.interleave {
+            Interleave::None => self.data_type.bytes() as usize,
+            Interleave::Bytes16 => 16,
+            Interleave::Bytes32 => 32,
+        }
+    }
+
+    /// Bytes that stay together in shared memory, where chunks of 16 are swizzled.
+    fn grain(&self) -> usize {
+        self.unit().min(16)
     }
 
     /// Bytes of global memory.
     fn extent(&self) -> usize {
-        let rows = match (self.strides.last(), self.dims.last()) {
-            (Some(stride), Some(dim)) => stride * dim,
-            _ => self.dims[0] * self.data_type.bytes(),
-        };
-        rows as usize
+        match (self.strides.last(), self.dims.last()) {
+            (Some(stride), Some(dim)) => (stride * dim) as usize,
+            _ => self.dims[0] as usize * self.unit(),
+        }
     }
 
-    /// The elements of a tile in shared memory.
+    /// The units of a tile in shared memory.
     fn box_dims(&self) -> Vec<usize> {
         let dims = self.tile.iter().zip(&self.steps);
-        dims.map(|(tile, step)| tile.div_ceil(*step) as usize)
-            .collect()
-    }
-
-    fn tile_bytes(&self) -> usize {
-        self.box_dims().iter().product::<usize>() * self.element()
-    }
-
-    /// Bytes of a slice of channels, in an interleaved layout.
-    fn slice_bytes(&self) -> Option<u64> {
-        match self.interleave {
-            Interleave::None => None,
-            Interleave::Bytes16 => Some(16),
-            Interleave::Bytes32 => Some(32),
+        let mut dims = Vec::from_iter(dims.map(|(tile, step)| tile.div_ceil(*step) as usize));
+        if self.interleave != Interleave::None {
+            // The channels of a tile here are those of one slice.
+            let slices = dims.len() - 2;
+            dims[slices] = 1;
         }
+        dims
     }
 
-    /// The bytes of the tile at `corner`, in shared memory, and their number.
-    pub fn tile(&self, memory: &[u8], corner: &[i64]) -> (usize, Vec<u8>) {
-        let element = self.element();
+    /// The bytes that a copy of a tile moves.
+    pub fn tile_bytes(&self) -> usize {
+        self.box_dims().iter().product::<usize>() * self.unit()
+    }
+
+    /// The region of shared memory after the tile at `corner` was loaded.
+    pub fn loaded(&self, memory: &[u8], corner: &[i64]) -> Vec<u64> {
+        let grain = self.grain();
         // The H200's NaN is the same in each half of an f32, and in each quarter of an f64.
-        let fill: &[u8] = if self.nan {
-            &[0xf7, 0x7f].repeat(4)
-        } else {
-            &[0; 8]
-        };
-        let mut tile = vec![0; self.tile_bytes().next_multiple_of(128)];
+        let fill = if self.nan { [0xf7, 0x7f] } else { [0; 2] }.repeat(8);
+        let mut region = bulk::FILL.to_le_bytes().repeat(bulk::REGION as usize / 8);
         for (shared, global) in self.places(corner) {
             let value = match global {
-                Some(global) => &self.converted(&memory[global..global + element]),
-                None => &fill[..element],
+                Some(global) => &self.rounded(&memory[global..global + grain]),
+                None => &fill[..grain],
             };
-            tile[shared..shared + element].copy_from_slice(value);
+            region[shared..shared + grain].copy_from_slice(value);
         }
-        tile.truncate(self.tile_bytes());
-        (self.tile_bytes(), tile)
+        words(&region).collect()
     }
 
-    /// What a copy makes of an element: some types round to tf32, or flush subnormal numbers.
-    fn converted(&self, element: &[u8]) -> Vec<u8> {
-        let (flushes, rounds) = match self.data_type {
-            DataType::F32Ftz => (true, false),
-            DataType::Tf32 => (false, true),
-            DataType::Tf32Ftz => (true, true),
-            _ => return element.to_vec(),
-        };
-        let mut bits = u32::from_le_bytes(element.try_into().expect("four bytes"));
-        if flushes && bits & 0x7f80_0000 == 0 {
-            bits &= 0x8000_0000;
+    /// What a load makes of an element: tf32 is rounded to.
+    fn rounded(&self, element: &[u8]) -> Vec<u8> {
+        match self.data_type {
+            DataType::Tf32 | DataType::Tf32Ftz => {
+                let bits = u32::from_le_bytes(element.try_into().expect("four bytes"));
+                to_tf32(bits).to_le_bytes().into()
+            }
+            _ => element.to_vec(),
         }
-        if rounds {
-            bits = to_tf32(bits);
-        }
-        bits.to_le_bytes().into()
     }
 
     /// Global memory after the tile in `data` went to `corner`.
     fn stored(&self, memory: &[u8], data: &[u8], corner: &[i64], copies: Copies) -> Vec<u8> {
-        let len = self.element();
+        let grain = self.grain();
         let mut after = memory.to_vec();
         for (shared, global) in self.places(corner) {
             let Some(global) = global else { continue };
-            let source = &data[shared..shared + len];
-            let held = &mut after[global..global + len];
+            let source = &data[shared..shared + grain];
+            let held = &mut after[global..global + grain];
             match (copies, element(self.data_type)) {
                 (Copies::Reduce(operation), Some(element)) => {
                     let word = |bytes: &[u8]| {
@@ -154,64 +143,38 @@ impl Tensor {
                         bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
                     };
                     let reduced = element.apply(operation, word(held), word(source));
-                    held.copy_from_slice(&reduced.to_le_bytes()[..len]);
+                    held.copy_from_slice(&reduced.to_le_bytes()[..grain]);
                 }
-                _ => held.copy_from_slice(&self.converted(source)),
+                _ => held.copy_from_slice(source),
             }
         }
         after
     }
 
-    /// For each element of the tile at `corner`: where it lies in shared memory, and where in global memory if
-    /// that is in bounds.
+    /// For each grain of the tile at `corner`: where it lies in shared memory, and where in global memory if that is
+    /// in bounds.
     fn places(&self, corner: &[i64]) -> Vec<(usize, Option<usize>)> {
-        let order = self.order();
-        let count = self.box_dims().iter().product();
-        let place = |number: usize| {
-            let mut coordinates = corner.to_vec();
-            let mut rest = number;
-            for (d, count, step) in &order {
-                coordinates[*d] += (rest % count) as i64 * step;
-                rest /= count;
+        let dims = self.box_dims();
+        let (unit, grain) = (self.unit(), self.grain());
+        let count: usize = dims.iter().product();
+        let place = |offset: usize| {
+            let mut rest = offset / unit;
+            let mut global = Some(self.at as usize + offset % unit);
+            for (d, dim) in dims.iter().enumerate() {
+                let coordinate = corner[d] + (rest % dim) as i64 * i64::from(self.steps[d]);
+                rest /= dim;
+                let stride = match d {
+                    0 => unit,
+                    _ => self.strides[d - 1] as usize,
+                };
+                let inside = (0..self.dims[d] as i64).contains(&coordinate);
+                global = global
+                    .filter(|_| inside)
+                    .map(|at| at + coordinate as usize * stride);
             }
-            let shared = swizzled(number * self.element(), self.swizzle);
-            (shared, self.address(&coordinates))
+            (swizzled(offset, self.swizzle), global)
         };
-        (0..count).map(place).collect()
-    }
-
-    /// The order of the elements in shared memory: along which dimension, how many, and in which steps.
-    fn order(&self) -> Vec<(usize, usize, i64)> {
-        let dims = self.box_dims().into_iter().zip(&self.steps);
-        let mut order = Vec::from_iter(
-            dims.enumerate()
-                .map(|(d, (count, step))| (d, count, i64::from(*step))),
-        );
-        if let Some(bytes) = self.slice_bytes() {
-            // The channels of a slice, the pixels, the slices, the images.
-            let channels = bytes as usize / self.element();
-            let slices = order[0].1.div_ceil(channels);
-            order[0].1 = order[0].1.min(channels);
-            order.insert(order.len() - 1, (0, slices, channels as i64));
-        }
-        order
-    }
-
-    /// Where an element lies in global memory, if it is in bounds.
-    fn address(&self, coordinates: &[i64]) -> Option<usize> {
-        let mut inside = coordinates.iter().zip(&self.dims);
-        if !inside.all(|(at, dim)| (0..*dim as i64).contains(at)) {
-            return None;
-        }
-        let mut offset = coordinates[0] as u64 * self.data_type.bytes();
-        if let Some(bytes) = self.slice_bytes() {
-            let pixels = self.dims.len() - 2;
-            let slice = self.strides[pixels - 1] * self.dims[pixels];
-            offset = offset % bytes + offset / bytes * slice;
-        }
-        let rows = coordinates[1..].iter().zip(&self.strides);
-        let rows = rows.map(|(at, stride)| *at as u64 * stride);
-        Some((self.at + offset + rows.sum::<u64>()) as usize)
+        (0..count * unit).step_by(grain).map(place).collect()
     }
 }
 
@@ -346,49 +309,35 @@ fn tensors(rank: usize, copies: Copies) -> Vec<(Tensor, Vec<Vec<i64>>)> {
     all
 }
 
-/// Tensors in interleaved layouts. A store to a part of a slice would write the rest of it.
+/// Tensors in interleaved layouts, NC/8HWC8 and such: what the PTX ISA calls channels are counted in slices, but by
+/// the size of a tile, whose two channels are those of one slice.
 fn interleaved(rank: usize, loads: bool) -> Vec<(Tensor, Vec<Vec<i64>>)> {
+    let (dims, tile): (&[u64], &[u32]) = match rank {
+        3 => (&[13, 4, 3], &[6, 2, 2]),
+        4 => (&[13, 5, 4, 3], &[6, 3, 2, 2]),
+        _ => (&[7, 5, 3, 4, 3], &[4, 3, 2, 2, 2]),
+    };
+    let corners = [
+        [0, 0, 0, 0, 0],
+        [5, 2, 1, 1, 1],
+        [-1, 3, -1, 2, 2],
+        [9, -1, 2, 3, -1],
+        [3, 1, 4, 1, 1],
+    ];
     let layouts = [
         (Interleave::Bytes16, Swizzle::None),
         (Interleave::Bytes16, Swizzle::Bytes128),
         (Interleave::Bytes32, Swizzle::Bytes32),
     ];
     let types = [DataType::U16, DataType::U8, DataType::F32];
-    let mut all = Vec::new();
-    for ((interleave, swizzle), data_type) in layouts
+    let kinds = layouts
         .into_iter()
-        .flat_map(|layout| types.map(|of| (layout, of)))
-    {
-        for slices in [1, 2] {
-            let bytes = if interleave == Interleave::Bytes32 {
-                32
-            } else {
-                16
-            };
-            let channels = bytes / data_type.bytes() as u32;
-            let of_image = u64::from(if loads {
-                channels * 5 / 2
-            } else {
-                channels * 3
-            });
-            let row = u64::from(slices * channels);
-            let [dims, tile] = match rank {
-                3 => [vec![of_image, 6, 3], vec![row, 4, 2]],
-                4 => [vec![of_image, 6, 5, 3], vec![row, 3, 2, 2]],
-                _ => [vec![of_image, 6, 5, 4, 3], vec![row, 2, 2, 2, 2]],
-            };
-            let tile = Vec::from_iter(tile.into_iter().map(|dim| dim as u32));
-            let tensor = Tensor::interleaved(data_type, interleave, swizzle, &dims, &tile);
-            let corners = [
-                [0, 0, 0, 0, 0],
-                [1, 2, 1, 1, 1],
-                [0, -1, -2, 3, 2],
-                [2, 4, 4, -1, -1],
-            ];
-            all.push((tensor, corners_of(rank, loads, channels.into(), &corners)));
-        }
-    }
-    all
+        .flat_map(|layout| types.map(|of| (of, layout)));
+    let tensor = |(of, layout)| {
+        let tensor = Tensor::interleaved(of, layout, dims, tile);
+        (tensor, corners_of(rank, loads, 1, &corners))
+    };
+    kinds.map(tensor).collect()
 }
 
 /// Corners whose innermost coordinate is in `unit`s; those of stores are not before the tensor.
@@ -475,8 +424,7 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
                     (1, 1)
                 };
                 let memory = random.bytes(tensor.extent());
-                let (_, tile) = tensor.tile(&memory, &corner);
-                let received = bulk::region(&tile, 0);
+                let received = tensor.loaded(&memory, &corner);
                 let block = |rank: u64| {
                     if mask >> rank & 1 == 1 {
                         received.clone()
@@ -609,6 +557,20 @@ mod tests {
         assert_eq!(count(Operation::And), 5);
         assert_eq!(count(Operation::Min), 9);
         assert_eq!(count(Operation::Add), 9);
+    }
+
+    #[test]
+    fn the_slices_of_an_image_lie_behind_each_other() {
+        let layout = (Interleave::Bytes32, Swizzle::Bytes32);
+        let tensor = Tensor::interleaved(DataType::U16, layout, &[7, 4, 3], &[5, 2, 2]);
+        assert_eq!(tensor.strides, [256, 1024]);
+        assert_eq!(tensor.tile_bytes(), 5 * 2 * 32);
+        let places = tensor.places(&[1, 2, 1]);
+        assert_eq!(places[0], (0, Some(32 + 2 * 256 + 1024)));
+        assert_eq!(places[1], (16, Some(32 + 16 + 2 * 256 + 1024)));
+        // The second half of the fifth pixel, in the second line.
+        assert_eq!(places[9], (128, Some(5 * 32 + 16 + 2 * 256 + 1024)));
+        assert_eq!(tensor.places(&[1, 4, 1])[0].1, None);
     }
 
     #[test]

@@ -164,14 +164,13 @@ fn changes(field: &str) -> Option<Vec<Change>> {
             .collect(),
         "swizzle_mode" => {
             let narrow = with(&|tensor| tensor.tile[0] = 8);
+            let wide = with(&|tensor| tensor.tile[0] = 32);
             let swizzled = with(&|tensor| tensor.swizzle = Swizzle::Bytes64);
             vec![
-                Change::new(0, 0, swizzled.clone(), |tensor| {
-                    tensor.swizzle = Swizzle::None
-                }),
+                Change::new(0, 0, swizzled, |tensor| tensor.swizzle = Swizzle::None),
                 Change::new(1, 0, narrow, |tensor| tensor.swizzle = Swizzle::Bytes32),
                 Change::new(2, 0, base(3), |tensor| tensor.swizzle = Swizzle::Bytes64),
-                Change::new(3, 0, swizzled, |tensor| tensor.swizzle = Swizzle::Bytes128),
+                Change::new(3, 0, wide, |tensor| tensor.swizzle = Swizzle::Bytes128),
             ]
         }
         "interleave_layout" => {
@@ -287,10 +286,9 @@ fn replaced(field: &str, change: Change, seed: u64) -> Case {
     match corner {
         None => input.extend([0, 0]),
         Some(corner) => {
-            let (bytes, tile) = after.tile(&memory, &corner[..rank]);
-            input.extend([bytes as u64, rank as u64]);
+            input.extend([after.tile_bytes() as u64, rank as u64]);
             input.extend(corner.map(|at| at as u64 & 0xffff_ffff));
-            output = bulk::region(&tile, 0);
+            output = after.loaded(&memory, &corner[..rank]);
         }
     }
     let mut words = Vec::from_iter(output.into_iter().map(Word::Is));
