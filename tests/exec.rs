@@ -236,6 +236,54 @@ fn a_cluster_reads_the_shared_memory_of_its_neighbour() {
 }
 
 #[test]
+fn independent_ctas_give_the_same_on_any_number_of_cores() {
+    // Each CTA writes words of its own; with `shared`, also one that the others write.
+    let text = |shared: &str| {
+        module(
+            "",
+            &format!(
+                "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
+                 mul.wide.u32 %rd5, %r4, 4; add.u64 %rd6, %rd2, %rd5; add.u64 %rd7, %rd1, %rd5;
+                 ld.global.u32 %r5, [%rd7]; mul.lo.u32 %r5, %r5, 3; st.global.u32 [%rd6], %r5;
+                 {shared}"
+            ),
+        )
+    };
+    let grid = Grid::new([20, 1, 1], [48, 1, 1]);
+    let run = |text: &str, workers| {
+        let program = Program::parse(text)?;
+        let mut memory = Memory::new();
+        let input: Vec<u8> = (0..1024u32).flat_map(u32::to_le_bytes).collect();
+        let buffers = [memory.upload(&input), memory.uninitialised(4 * 960)];
+        let arguments = buffers.map(|it| it.address().to_le_bytes().to_vec());
+        let options = Options {
+            workers,
+            ..Options::default()
+        };
+        let stats = program.run("k", &grid, &arguments, &mut memory, &options)?;
+        Ok::<_, anyhow::Error>((stats, memory.download(buffers[1]).to_vec()))
+    };
+    let expected: Vec<u8> = (0..960u32).flat_map(|n| (3 * n).to_le_bytes()).collect();
+    let alone = run(&text(""), 1).unwrap();
+    assert!(alone.1 == expected);
+    for workers in [2, 3, 7, 64] {
+        assert!(
+            run(&text(""), workers).unwrap() == alone,
+            "{workers} workers"
+        );
+    }
+    // Those that are not independent run as on one core, and what is wrong is found.
+    let racy = text("st.global.u32 [%rd2], %r4;");
+    let error = |workers| run(&racy, workers).map(drop).unwrap_err().to_string();
+    let [one, many] = [1, 5].map(error);
+    assert!(one.contains("data race"), "{one}");
+    assert_eq!(one, many);
+    let counting = text("red.global.add.u32 [%rd2], 1;");
+    let [one, many] = [1, 5].map(|workers| run(&counting, workers).unwrap());
+    assert!(one == many, "counted otherwise on 5 cores");
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
     let text = module(
         ".shared .align 4 .u32 word;",

@@ -340,14 +340,6 @@ impl Job {
     }
 }
 
-impl Stats {
-    fn add(&mut self, other: Self) {
-        self.warp_instructions += other.warp_instructions;
-        self.thread_instructions += other.thread_instructions;
-        self.copies += other.copies;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

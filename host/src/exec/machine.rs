@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, bail, ensure};
 
+use super::apart;
 use super::check::{Check, Fault, Step, Thread, Violation};
 use super::clock::{Clock, Joins, ThreadClock};
 use super::memory::{Allocation, Memory, NOTHING, Shadow};
@@ -51,8 +52,11 @@ pub struct Options {
     pub limit: u64,
     /// Whether data races and early accesses are looked for. Results are the same without, and faster.
     pub races: bool,
-    /// Clusters that run at the same time.
+    /// Clusters that run at the same time, in steps of one core.
     pub resident: usize,
+    /// The cores that clusters run on apart, if they turn out to be independent. The schedule is another
+    /// than with 1, but the same for every other number.
+    pub workers: usize,
 }
 
 impl Default for Options {
@@ -63,6 +67,7 @@ impl Default for Options {
             limit: 1 << 34,
             races: true,
             resident: 4,
+            workers: 1,
         }
     }
 }
@@ -76,6 +81,14 @@ pub struct Stats {
     pub thread_instructions: u64,
     /// Bulk copies and other asynchronous ones.
     pub copies: u64,
+}
+
+impl Stats {
+    pub(super) fn add(&mut self, other: Self) {
+        self.warp_instructions += other.warp_instructions;
+        self.thread_instructions += other.thread_instructions;
+        self.copies += other.copies;
+    }
 }
 
 /// Turns after which a warp that could go on lets another one, and instructions of one turn, where
@@ -113,6 +126,23 @@ impl Program {
         options: &Options,
         chooser: &mut Chooser,
     ) -> Result<Stats> {
+        let launch = self.prepare(kernel, grid, arguments)?;
+        memory.forget_accesses();
+        self.place_variables(memory);
+        if options.workers > 1
+            && options.races
+            && !chooser.is_planned()
+            && let Some(stats) = apart::run(self, &launch, memory, options)
+        {
+            return Ok(stats);
+        }
+        let mut machine = self.machine(&launch, memory, options, chooser);
+        machine.run().map_err(anyhow::Error::new)?;
+        Ok(machine.stats)
+    }
+
+    /// Checks a launch.
+    fn prepare(&self, kernel: &str, grid: &Grid, arguments: &[Vec<u8>]) -> Result<Prepared> {
         self.executes(kernel)?;
         let number = self.kernel(kernel)?;
         let function = &self.functions[number as usize];
@@ -158,15 +188,31 @@ impl Program {
             params.resize(*offset as usize, 0);
             params.extend(bytes);
         }
-        memory.forget_accesses();
-        self.place_variables(memory);
-        let mut machine = Machine {
-            program: self,
+        Ok(Prepared {
             kernel: number,
             grid: *grid,
             cluster_shape: shape,
             explicit_cluster: cluster.is_some(),
             params,
+        })
+    }
+
+    /// A grid that has not begun.
+    pub(super) fn machine<'a>(
+        &'a self,
+        launch: &Prepared,
+        memory: &'a mut Memory,
+        options: &Options,
+        chooser: &'a mut Chooser,
+    ) -> Machine<'a> {
+        let cluster_size: u32 = launch.cluster_shape.iter().product();
+        Machine {
+            program: self,
+            kernel: launch.kernel,
+            grid: launch.grid,
+            cluster_shape: launch.cluster_shape,
+            explicit_cluster: launch.explicit_cluster,
+            params: launch.params.clone(),
             memory,
             clusters: Vec::new(),
             next_cluster: 0,
@@ -179,11 +225,9 @@ impl Program {
             strong_global: false,
             stats: Stats::default(),
             at: (0, 0),
-            agents: product(&shape) * threads,
+            agents: cluster_size * launch.grid.block.iter().product::<u32>(),
             copy_line: 0,
-        };
-        machine.run().map_err(anyhow::Error::new)?;
-        Ok(machine.stats)
+        }
     }
 
     /// Module variables keep their values from launch to launch, so only missing ones are placed.
@@ -204,6 +248,24 @@ impl Program {
                 });
             }
         }
+    }
+}
+
+/// A launch that the kernel takes.
+pub struct Prepared {
+    kernel: u32,
+    grid: Grid,
+    cluster_shape: [u32; 3],
+    explicit_cluster: bool,
+    params: Vec<u8>,
+}
+
+impl Prepared {
+    /// How many clusters the grid has.
+    pub fn clusters(&self) -> u32 {
+        let axes = 0..3;
+        axes.map(|axis| self.grid.grid[axis] / self.cluster_shape[axis])
+            .product()
     }
 }
 
@@ -257,10 +319,32 @@ impl<'a> Machine<'a> {
         self.agents + AGENTS
     }
 
-    fn run(&mut self) -> std::result::Result<(), Violation> {
+    /// Runs one cluster to its end. `false` if something is wrong, or if it uses what may order it among
+    /// other clusters.
+    pub fn run_alone(&mut self, cluster: u32) -> bool {
+        self.choose_patience();
+        self.next_cluster = cluster;
+        self.start_cluster();
+        while !self.clusters.is_empty() {
+            let turn = match self.turn() {
+                Ok(false) => self.break_standstill(),
+                turn => turn.map(drop),
+            };
+            if turn.is_err() || self.strong_global {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn choose_patience(&mut self) {
         if !self.chooser.is_planned() {
             self.patience = [1, 4, 64, 4096][self.chooser.below(4)];
         }
+    }
+
+    fn run(&mut self) -> std::result::Result<(), Violation> {
+        self.choose_patience();
         let total: u32 = self.clusters_of_grid().iter().product();
         loop {
             while self.next_cluster < total && self.clusters.len() < self.options.resident {

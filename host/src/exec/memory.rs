@@ -72,7 +72,7 @@ pub trait Order {
 }
 
 /// The shadow of some bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Shadow {
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
     /// Readers of words that several have read: who, tick, line.
@@ -93,6 +93,25 @@ impl Shadow {
     fn cell(&mut self, word: usize) -> &mut Cell {
         let page = self.pages[word / PAGE].get_or_insert_with(|| Box::new([Cell::default(); PAGE]));
         &mut page[word % PAGE]
+    }
+
+    fn peek(&self, word: usize) -> Option<Cell> {
+        let page = self.pages[word / PAGE].as_ref();
+        page.map(|page| page[word % PAGE])
+    }
+
+    /// The words that were written since accesses were forgotten.
+    fn written(&self) -> impl Iterator<Item = usize> {
+        let pages = self.pages.iter().enumerate();
+        let cells = pages.flat_map(|(number, page)| {
+            let cells = page.iter().flat_map(|page| page.iter());
+            cells
+                .enumerate()
+                .map(move |(at, cell)| (number * PAGE + at, cell))
+        });
+        cells
+            .filter(|(_, cell)| cell.writer > 0)
+            .map(|(word, _)| word)
     }
 
     /// Checks and notes an access to `len` bytes at `at`.
@@ -303,6 +322,20 @@ impl Shadow {
     }
 }
 
+/// Whether no word that was written in one of the shadows was touched in another.
+fn independent(shadows: &[&Shadow]) -> bool {
+    shadows.iter().enumerate().all(|(number, shadow)| {
+        shadow.written().all(|word| {
+            let others = shadows
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != number);
+            let mut cells = others.filter_map(|(_, other)| other.peek(word));
+            cells.all(|cell| cell.writer == 0 && cell.reader == 0)
+        })
+    })
+}
+
 fn unordered(cell: Cell, with_writer: bool, access: Access, order: &impl Order) -> Box<Fault> {
     let (other, line, verb) = if with_writer {
         (cell.writer - 1, cell.write_line, "wrote")
@@ -366,7 +399,7 @@ impl Buffer {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Allocation {
     pub address: u64,
     pub name: String,
@@ -378,7 +411,7 @@ pub(super) struct Allocation {
 }
 
 /// Global memory: the buffers of the host and the variables of modules.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     pub(super) allocations: Vec<Allocation>,
     next: u64,
@@ -454,6 +487,29 @@ impl Memory {
             ),
             None => format!("no buffer starts before {address:#x}"),
         }
+    }
+
+    /// Takes over what was written in copies of this memory, unless a word that was written in one was
+    /// touched in another.
+    pub(super) fn unite(&mut self, copies: &[Self]) -> bool {
+        for number in 0..self.allocations.len() {
+            let shadows = copies.iter().map(|copy| &copy.allocations[number].shadow);
+            if !independent(&Vec::from_iter(shadows)) {
+                return false;
+            }
+        }
+        for (number, allocation) in self.allocations.iter_mut().enumerate() {
+            for copy in copies {
+                let copy = &copy.allocations[number];
+                for word in copy.shadow.written() {
+                    let bytes = word * WORD..((word + 1) * WORD).min(allocation.data.len());
+                    allocation.data[bytes.clone()].copy_from_slice(&copy.data[bytes]);
+                    let cell = copy.shadow.peek(word);
+                    *allocation.shadow.cell(word) = cell.unwrap_or_default();
+                }
+            }
+        }
+        true
     }
 
     /// Every access of the next launch comes after all earlier ones.

@@ -32,6 +32,7 @@
 //! `docs/cpu-executor.md` has the instructions that are covered.
 
 mod alu;
+mod apart;
 mod barrier;
 mod bulk;
 mod check;

@@ -1,5 +1,7 @@
 //! A job on the GPU or on the CPU, whichever there is.
 
+use std::thread;
+
 use anyhow::Result;
 use clap::ValueEnum;
 
@@ -62,7 +64,10 @@ impl Job {
             }
         }
         let program = Program::parse(ptx)?;
-        let options = Options::default();
+        let options = Options {
+            workers: thread::available_parallelism().map_or(1, usize::from),
+            ..Options::default()
+        };
         let (_, buffers) = self.launch(&program, &options, &mut Chooser::of(&options))?;
         Ok(Outputs {
             on_gpu: false,

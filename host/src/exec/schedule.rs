@@ -86,6 +86,12 @@ impl Chooser {
         }
     }
 
+    /// For one cluster of a grid that runs apart.
+    pub fn of_part(seed: u64, cluster: u32) -> Self {
+        let mut rng = Rng(seed);
+        Self::seeded(rng.next() ^ u64::from(cluster) << 32)
+    }
+
     fn seeded(seed: u64) -> Self {
         Self {
             rng: Rng(seed),
