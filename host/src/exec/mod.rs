@@ -24,11 +24,16 @@
 //! # }
 //! ```
 //!
-//! The text is parsed (`parse`) and decoded once (`decode`, `op`); what is not executed is an
-//! error then. A warp runs as vectors of 32 lanes (`alu`, `float`); lanes that diverge become
-//! splits, which join again where they meet. Copies are moved in pieces at times and in an order that
-//! a seed picks, as are the warps (`machine`). Vector clocks (`clock`) and shadow memory
-//! (`memory`) tell which accesses are ordered; [`Check`] lists what can be found wrong.
+//! The text is parsed (`parse`) and decoded once (`decode`, `op`); a kernel that reaches what is not executed
+//! cannot be run. A warp runs as vectors of 32 lanes (`step`, `alu`, `float`); lanes that diverge become
+//! splits, which join again where they meet, and exchange registers (`exchange`, `matrix`).
+//!
+//! Barriers keep their phases (`barrier`). Copies of bytes and of tiles (`tensor`) are issued (`bulk`) and
+//! moved in pieces, at times and in an order that the schedule picks (`transfer`, `groups`), as it picks
+//! the warps (`machine`, `schedule`). Vector clocks (`clock`) and shadow memory (`memory`) tell which
+//! accesses are ordered; [`Check`] lists what can be found wrong, `report` says where. Independent clusters
+//! may run on several cores (`apart`).
+//!
 //! `docs/cpu-executor.md` has the instructions that are covered.
 
 mod alu;
@@ -40,6 +45,7 @@ mod clock;
 mod decode;
 mod exchange;
 mod float;
+mod groups;
 mod job;
 mod machine;
 mod matrix;
@@ -48,11 +54,13 @@ mod on;
 mod op;
 mod parse;
 mod program;
+mod report;
 mod schedule;
 mod state;
 mod step;
 mod tensor;
 mod tensor_map;
+mod transfer;
 
 pub use check::{Check, Thread, Violation};
 pub use job::{Argument, Coverage, Findings, Job};
