@@ -9,7 +9,7 @@
 //! | `[[peak KERNEL]]` | bytes or operations per cycle and multiprocessor, all of them busy |
 //! | `[[least FAMILY]]`, `[[most FAMILY]]` | the least and the most cycles of a family's forms |
 //! | `[[A / B]]`, `[[A - B]]` | a quotient or a difference of two of these |
-//! | `[[clock]]`, `[[gpu]]`, `[[driver]]`, `[[timed]]`, `[[unequal]]`, `[[crooked]]`, `[[collapsed]]` | what the head of the tables says |
+//! | `[[clock]]`, `[[gpu]]`, `[[driver]]`, `[[timed]]`, `[[unequal]]`, `[[crooked]]`, `[[collapsed]]`, `[[alike]]` | what the head of the tables says |
 //! | `[[repeated]]`, `[[took]]` | how a second run compares, and how long both took |
 
 use anyhow::{Context, Result, bail};
@@ -55,6 +55,7 @@ impl Results {
             "unequal" => self.unequal().to_string(),
             "crooked" => self.crooked().to_string(),
             "collapsed" => self.collapsed().to_string(),
+            "alike" => self.alike().to_string(),
             "repeated" => self
                 .repeated()
                 .map_or("There was no second run.".to_owned(), |a| a.to_string()),

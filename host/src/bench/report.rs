@@ -64,7 +64,7 @@ impl Results {
              clock {least:.0} to {most:.0} MHz as found, median {:.0} MHz.\n\n\
              {timed} of {} forms timed, {} listed at the end with the reason; the other {} of `cuda::ptx` are for other \
              architectures. Rust over C++ outside {} to {}: {} forms; a line with R² below {STRAIGHT}: {}; read once, so \
-             that the figure is not the instruction's: {}.\n\n",
+             that the figure is not the instruction's: {}; the same machine instructions in both languages: {}.\n\n",
             self.gpu,
             self.driver,
             self.clock(),
@@ -76,6 +76,7 @@ impl Results {
             self.unequal(),
             self.crooked(),
             self.collapsed(),
+            self.alike(),
         );
         if let Some(agreement) = self.repeated() {
             let _ = write!(out, "{agreement}\n\n");
@@ -260,6 +261,12 @@ impl Results {
         self.timed.iter().filter(|m| unequal(m)).count()
     }
 
+    /// Forms whose loop holds the same machine instructions in both languages.
+    pub(super) fn alike(&self) -> usize {
+        let alike = |m: &&Measured| ["identical", "equivalent"].contains(&m.form.sass.as_str());
+        self.timed.iter().filter(alike).count()
+    }
+
     /// Forms whose points are not on a line.
     pub(super) fn crooked(&self) -> usize {
         self.timed.iter().filter(|m| crooked(m)).count()
@@ -385,7 +392,11 @@ impl Results {
     fn series(&self, chart: &LineChart) -> Vec<Series> {
         let mut series = Vec::new();
         for (kernel, name) in chart.kernels {
-            let Some(situation) = self.situations.iter().find(|s| s.kernel == *kernel) else {
+            let (kernel, only) = match kernel.split_once(' ') {
+                Some((kernel, line)) => (kernel, Some(line)),
+                None => (*kernel, None),
+            };
+            let Some(situation) = self.situations.iter().find(|s| s.kernel == kernel) else {
                 continue;
             };
             let mut lines: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
@@ -394,7 +405,7 @@ impl Results {
                 let value = (chart.value)(at, point.operation[0]);
                 lines.entry(point.point.line).or_default().push((at, value));
             }
-            lines.retain(|line, _| chart.lines.is_empty() || chart.lines.contains(line));
+            lines.retain(|line, _| only.is_none_or(|only| only == line.to_string()));
             for (line, points) in lines {
                 series.push(Series {
                     name: name.replace("{}", &line.to_string()),
@@ -531,10 +542,8 @@ const PUBLISHED: &[Published] = &[
 struct LineChart {
     name: &'static str,
     axes: Axes<'static>,
-    /// Kernels and names of their lines.
+    /// Situations, with a line if only that is drawn, and names of their lines; `{}` is the line.
     kernels: &'static [(&'static str, &'static str)],
-    /// The lines of these that are drawn; if none is given, all.
-    lines: &'static [u32],
     /// From place and cycles to what is drawn.
     value: fn(f64, f64) -> f64,
 }
@@ -559,7 +568,6 @@ const LINE_CHARTS: &[LineChart] = &[
             ("phase_of_block", "all arrive and wait"),
             ("syncthreads", "__syncthreads()"),
         ],
-        lines: &[],
         value: cycles,
     },
     LineChart {
@@ -571,7 +579,6 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [true, true],
         },
         kernels: &[("bulk_load", "{} in flight")],
-        lines: &[],
         value: cycles,
     },
     LineChart {
@@ -583,10 +590,10 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [true, false],
         },
         kernels: &[
-            ("bulk_load_apart", "memory, {} KiB apart"),
-            ("bulk_load", "L2 cache"),
+            ("bulk_load_apart 2048", "memory, each load in another page"),
+            ("bulk_load_apart 0", "memory, one load next to the other"),
+            ("bulk_load 1", "L2 cache"),
         ],
-        lines: &[0, 1, PAGE >> 10],
         value: cycles,
     },
     LineChart {
@@ -598,7 +605,6 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [true, false],
         },
         kernels: &[("bulk_load", "{} in flight")],
-        lines: &[],
         value: |bytes, cycles| bytes / cycles,
     },
     LineChart {
@@ -614,7 +620,6 @@ const LINE_CHARTS: &[LineChart] = &[
             ("chip_store", "store"),
             ("chip_add", "reduction, add u32"),
         ],
-        lines: &[],
         value: |bytes, cycles| bytes / cycles,
     },
     LineChart {
@@ -626,12 +631,11 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [true, true],
         },
         kernels: &[
-            ("bulk_load", "load"),
+            ("bulk_load 1", "load"),
             ("bulk_store", "store, until written"),
             ("bulk_store_read", "store, until read"),
             ("bulk_add", "add u32, until written"),
         ],
-        lines: &[1],
         value: cycles,
     },
     LineChart {
@@ -643,29 +647,29 @@ const LINE_CHARTS: &[LineChart] = &[
             logarithmic: [true, false],
         },
         kernels: &[
-            ("load_multicast", "multicast to {}"),
-            ("load_separate", "{} loads"),
+            ("load_multicast 2", "multicast to {}"),
+            ("load_multicast 8", "multicast to {}"),
+            ("load_separate 2", "{} loads"),
+            ("load_separate 8", "{} loads"),
         ],
-        lines: &[2, 8],
         value: cycles,
     },
     LineChart {
         name: "distance",
         axes: Axes {
-            title: "Between CTA 0 and another of its cluster",
+            title: "Between CTA 0 and another of a cluster of 16",
             x: "rank of the other CTA",
             y: "cycles",
             logarithmic: [false, false],
         },
         kernels: &[
-            ("remote_arrive", "round trip, release, cluster of {}"),
+            ("remote_arrive 16", "round trip of arrivals, release"),
             (
-                "remote_arrive_relaxed",
-                "round trip, relaxed, cluster of {}",
+                "remote_arrive_relaxed 16",
+                "round trip of arrivals, relaxed",
             ),
-            ("remote_read", "read, cluster of {}"),
+            ("remote_read 16", "read"),
         ],
-        lines: &[2, 16],
         value: cycles,
     },
     LineChart {
@@ -691,7 +695,6 @@ const LINE_CHARTS: &[LineChart] = &[
                 "shared, fence.proxy.async.shared::cta",
             ),
         ],
-        lines: &[],
         value: cycles,
     },
 ];
