@@ -947,6 +947,7 @@ fn table_of(situation: &SituationResult) -> String {
 mod tests {
     use super::*;
     use crate::bench::situations::SITUATIONS;
+    use crate::bench::statistics::Line;
 
     #[test]
     fn every_published_figure_has_a_form_or_a_point() {
@@ -957,6 +958,63 @@ mod tests {
                 points.any(|p| (p.line, p.at) == *place)
             });
             assert!(has_point || kernel.starts_with("k_"), "{kernel}");
+        }
+    }
+
+    fn latency(slopes: [f64; 2]) -> Latency {
+        Latency {
+            fit: slopes.map(|slope| Line {
+                slope,
+                intercept: 0.0,
+                r2: 1.0,
+            }),
+            ratio: 1.0,
+            ratio_interval: [1.0; 2],
+            cycles: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn medians_more_than_three_percent_apart_are_named() {
+        let (first, close, far) = (
+            latency([100.0, 50.0]),
+            latency([102.9, 50.0]),
+            latency([103.1, 50.0]),
+        );
+        let pairs = [
+            ("near".to_owned(), &first, &close),
+            ("off".to_owned(), &first, &far),
+        ];
+        let agreement = Agreement::of(pairs.into_iter(), std::iter::empty()).unwrap();
+        assert_eq!(
+            agreement.to_string(),
+            "A second run: 3 of 4 medians of forms and 0 of 0 of situations are within 3 %. \
+             The others: off (Rust: 100.0, then 103.1)."
+        );
+        assert!(Agreement::of(std::iter::empty(), std::iter::empty()).is_none());
+    }
+
+    #[test]
+    fn a_bar_is_named_by_what_its_opcodes_have_in_common() {
+        let names = ["ld.global.b32", "ld.global.nc.L1::evict_last.b32"];
+        assert_eq!(in_common(&names), "ld.global.*.b32");
+        assert_eq!(in_common(&names[..1]), "ld.global.b32");
+    }
+
+    #[test]
+    fn a_stem_is_the_instruction_without_modifiers_and_type() {
+        for (opcode, expected) in [
+            (
+                "mbarrier.arrive.release.cta.shared::cta.b64",
+                "mbarrier.arrive",
+            ),
+            ("bfind.u32", "bfind"),
+            (
+                "cp.reduce.async.bulk.tensor.1d.global",
+                "cp.reduce.async.bulk.tensor",
+            ),
+        ] {
+            assert_eq!(stem(opcode), expected);
         }
     }
 
