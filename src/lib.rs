@@ -68,6 +68,7 @@ pub mod fence;
 pub mod ld_st;
 pub mod matrix;
 pub mod mbarrier;
+pub mod mma;
 pub mod multimem;
 pub mod pacing;
 pub mod prefetch;

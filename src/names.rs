@@ -211,6 +211,25 @@ pub use crate::mbarrier::{
     mbarrier_try_wait_sem_scope, mbarrier_try_wait_sem_scope_suspend_time_hint,
     mbarrier_try_wait_suspend_time_hint,
 };
+pub use crate::mma::{
+    mma_sp_ordered_metadata_sync_m16n8k8, mma_sp_ordered_metadata_sync_m16n8k16,
+    mma_sp_ordered_metadata_sync_m16n8k32, mma_sp_ordered_metadata_sync_m16n8k32_satfinite,
+    mma_sp_ordered_metadata_sync_m16n8k64, mma_sp_ordered_metadata_sync_m16n8k64_satfinite,
+    mma_sp_ordered_metadata_sync_m16n8k128, mma_sp_ordered_metadata_sync_m16n8k128_satfinite,
+    mma_sp_sync_m16n8k8, mma_sp_sync_m16n8k16, mma_sp_sync_m16n8k32,
+    mma_sp_sync_m16n8k32_satfinite, mma_sp_sync_m16n8k64, mma_sp_sync_m16n8k64_satfinite,
+    mma_sp_sync_m16n8k128, mma_sp_sync_m16n8k128_satfinite, mma_sync_m8n8k4_f64, mma_sync_m8n8k16,
+    mma_sync_m8n8k16_satfinite, mma_sync_m8n8k32, mma_sync_m8n8k32_satfinite,
+    mma_sync_m8n8k128_and_popc, mma_sync_m8n8k128_xor_popc, mma_sync_m16n8k4, mma_sync_m16n8k4_f64,
+    mma_sync_m16n8k8, mma_sync_m16n8k8_f64, mma_sync_m16n8k16, mma_sync_m16n8k16_f64,
+    mma_sync_m16n8k16_satfinite, mma_sync_m16n8k32, mma_sync_m16n8k32_kind_f8f6f4,
+    mma_sync_m16n8k32_kind_mxf8f6f4_block_scale, mma_sync_m16n8k32_satfinite, mma_sync_m16n8k64,
+    mma_sync_m16n8k64_kind_mxf4_block_scale_vec_2x,
+    mma_sync_m16n8k64_kind_mxf4nvf4_block_scale_vec_2x,
+    mma_sync_m16n8k64_kind_mxf4nvf4_block_scale_vec_4x, mma_sync_m16n8k64_satfinite,
+    mma_sync_m16n8k128_and_popc, mma_sync_m16n8k128_xor_popc, mma_sync_m16n8k256_and_popc,
+    mma_sync_m16n8k256_xor_popc, movmatrix_m8n8_trans,
+};
 pub use crate::multimem::{
     multimem_ld_reduce, multimem_ld_reduce_scope, multimem_red, multimem_st, multimem_st_scope,
 };

@@ -324,6 +324,36 @@ pub struct element_s8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct element_u8;
 
+/// 6-bit floating point with 3 bits of exponent.
+///
+/// PTX writes `.e3m2`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_e3m2;
+
+/// 6-bit floating point with 2 bits of exponent.
+///
+/// PTX writes `.e2m3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_e2m3;
+
+/// 4-bit floating point with 2 bits of exponent.
+///
+/// PTX writes `.e2m1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_e2m1;
+
+/// 4-bit signed integer.
+///
+/// PTX writes `.s4`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_s4;
+
+/// 4-bit unsigned integer.
+///
+/// PTX writes `.u4`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct element_u4;
+
 /// Single bit.
 ///
 /// PTX writes `.b1`.
@@ -386,5 +416,10 @@ seal!(
     element_e5m2,
     element_s8,
     element_u8,
+    element_e3m2,
+    element_e2m3,
+    element_e2m1,
+    element_s4,
+    element_u4,
     element_b1
 );

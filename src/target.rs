@@ -122,9 +122,17 @@ has!(ptx_83 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "83", target_fea
 pub struct ptx_84;
 has!(ptx_84 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "84", target_feature = "ptx84"));
 
+/// PTX ISA 8.5 or later.
+pub struct ptx_85;
+has!(ptx_85 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "85", target_feature = "ptx85"));
+
 /// PTX ISA 8.6 or later.
 pub struct ptx_86;
 has!(ptx_86 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "86", target_feature = "ptx86"));
+
+/// PTX ISA 8.7 or later.
+pub struct ptx_87;
+has!(ptx_87 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "87", target_feature = "ptx87"));
 
 /// PTX ISA 8.8 or later.
 pub struct ptx_88;
@@ -190,6 +198,10 @@ has!(sm_107a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a"));
 pub struct sm_107f;
 has!(sm_107f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a", cuda_ptx_sm = "107f"));
 
+/// sm_120a/f, sm_121a/f.
+pub struct sm_120f_121f;
+has!(sm_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_120a"));
+
 /// sm_75 and later.
 pub struct sm_75;
 has!(sm_75 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "75", target_feature = "sm_75"));
@@ -197,6 +209,10 @@ has!(sm_75 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "75", target_featu
 /// sm_80 and later.
 pub struct sm_80;
 has!(sm_80 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "80", target_feature = "sm_80"));
+
+/// sm_89 and later.
+pub struct sm_89;
+has!(sm_89 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "89", target_feature = "sm_89"));
 
 /// sm_90 and later.
 pub struct sm_90;

@@ -267,7 +267,11 @@ fn value_of(variant: &Variant, arg: &str, of: Scalar, len: Option<usize>) -> Str
         _ => len,
     };
     if let Some(count) = count {
-        let names: Vec<String> = (0..count).map(|i| local(variant, arg, Some(i))).collect();
+        let element = |index| match local(variant, arg, Some(index)) {
+            bits if is_half(of) => format!("{}::from_bits({bits})", of.rust()),
+            value => value,
+        };
+        let names: Vec<String> = (0..count).map(element).collect();
         return format!("[{}]", names.join(", "));
     }
     let local = local(variant, arg, None);
