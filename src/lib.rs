@@ -59,6 +59,7 @@ pub mod cache;
 pub mod cluster;
 pub mod clusterlaunchcontrol;
 pub mod control;
+pub mod convert;
 pub mod cp_async;
 pub mod cp_async_bulk;
 pub mod cp_async_bulk_tensor;

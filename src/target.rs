@@ -162,6 +162,10 @@ has!(ptx_95 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "95"));
 pub struct sm_100;
 has!(sm_100 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100", target_feature = "sm_100"));
 
+/// sm_100a, sm_103a.
+pub struct sm_100a_103a;
+has!(sm_100a_103a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", target_feature = "sm_100a"));
+
 /// sm_100a, sm_103a, sm_107a, sm_110a.
 pub struct sm_100a_103a_107a_110a;
 has!(sm_100a_103a_107a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", cuda_ptx_sm = "107a", cuda_ptx_sm = "110a", target_feature = "sm_100a"));
@@ -185,6 +189,10 @@ has!(sm_100f_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "
 /// sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f.
 pub struct sm_100f_103f_107f_110f_120f_121f;
 has!(sm_100f_103f_107f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_100a", target_feature = "sm_120a"));
+
+/// sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f.
+pub struct sm_100f_103f_110f_120f_121f;
+has!(sm_100f_103f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_100a", target_feature = "sm_120a"));
 
 /// sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_103f_107f_110f;

@@ -12,6 +12,7 @@ pub const PRELUDE: &str = "\
 #include <cuda/std/cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_pipeline.h>
 
 using namespace cuda::std;

@@ -63,7 +63,7 @@ impl Ptx {
     pub fn compare_with_function(rust: &Twin, cxx: &Twin, opcode: &str) -> Self {
         let has = |twin: &Twin| {
             twin.text
-                .split([' ', '\t', '\n', ';'])
+                .split([' ', '\t', '\n', ';', '{'])
                 .any(|word| word == opcode)
         };
         match (has(rust), has(cxx)) {
