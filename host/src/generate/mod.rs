@@ -3,6 +3,7 @@
 //! Everything is made in memory first; nothing is written unless all of it could be made.
 
 mod body;
+mod coverage;
 mod device;
 mod docs;
 mod macros;
@@ -78,6 +79,11 @@ pub fn outputs(spec: &Spec) -> Result<Vec<Output>> {
         })
         .collect::<Result<Vec<Output>>>()?;
     outputs.push((PathBuf::from("docs/cuda-ptx-map.md"), map::map(spec)));
+    let list = spec::directory().join("isa.txt");
+    let list =
+        std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+    let coverage = coverage::coverage(&list, spec)?;
+    outputs.push((PathBuf::from("docs/isa-coverage.md"), coverage));
     Ok(outputs)
 }
 
