@@ -38,7 +38,7 @@ use crate::target::{
     Has, Target, lacking, on_target, ptx_65, ptx_70, ptx_71, ptx_78, ptx_84, ptx_85, ptx_87,
     ptx_88, sm_75, sm_80, sm_89, sm_90, sm_120f_121f,
 };
-use crate::value::{Value, f16x2};
+use crate::value::{Value, f16x2, fields};
 
 /// Multiplies A by B and adds C; A is row-major and B column-major.
 ///
@@ -2151,6 +2151,7 @@ pub unsafe fn mma_sync_m16n8k16_f64(a: [f64; 8], b: [f64; 4], c: [f64; 4]) -> [f
 where
     for<'a> Target: Has<ptx_78> + Has<sm_90>,
 {
+    let a = fields(&a);
     let d0: f64;
     let d1: f64;
     let d2: f64;
@@ -2160,12 +2161,11 @@ where
         asm!(
             "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}, {a4}, {a5}, {a6}, {a7}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}};",
             d0 = out(reg64) d0, d1 = out(reg64) d1, d2 = out(reg64) d2, d3 = out(reg64) d3,
-            a0 = in(reg64) a[0], a1 = in(reg64) a[1], a2 = in(reg64) a[2],
-            a3 = in(reg64) a[3], a4 = in(reg64) a[4], a5 = in(reg64) a[5],
-            a6 = in(reg64) a[6], a7 = in(reg64) a[7], b0 = in(reg64) b[0],
-            b1 = in(reg64) b[1], b2 = in(reg64) b[2], b3 = in(reg64) b[3],
-            c0 = in(reg64) c[0], c1 = in(reg64) c[1], c2 = in(reg64) c[2],
-            c3 = in(reg64) c[3], options(nomem, nostack),
+            a0 = in(reg64) a.0, a1 = in(reg64) a.1, a2 = in(reg64) a.2, a3 = in(reg64) a.3,
+            a4 = in(reg64) a.4, a5 = in(reg64) a.5, a6 = in(reg64) a.6, a7 = in(reg64) a.7,
+            b0 = in(reg64) b[0], b1 = in(reg64) b[1], b2 = in(reg64) b[2],
+            b3 = in(reg64) b[3], c0 = in(reg64) c[0], c1 = in(reg64) c[1],
+            c2 = in(reg64) c[2], c3 = in(reg64) c[3], options(nomem, nostack),
         );
     }
     [d0, d1, d2, d3]
