@@ -49,7 +49,12 @@ fn build_cub(out: &Path) -> Result<()> {
     ensure!(status.success(), "nvcc cannot compile cpp/cub.cu");
     let cxx = Command::new("g++").arg("-print-file-name=libstdc++.a").output().context("cannot run g++")?;
     let cxx = PathBuf::from(String::from_utf8(cxx.stdout)?.trim());
-    for folder in [out, &tools.root.join("lib"), &tools.root.join("lib64"), cxx.parent().context("g++ has no libstdc++.a")?] {
+    for folder in [
+        out,
+        &tools.root.join("lib"),
+        &tools.root.join("lib64"),
+        cxx.parent().context("g++ has no libstdc++.a")?,
+    ] {
         println!("cargo:rustc-link-search=native={}", folder.display());
     }
     for library in ["cub_sum", "cudart_static", "stdc++"] {

@@ -101,7 +101,8 @@ impl<'d> Cublas<'d> {
         // SAFETY: the names end in NUL; the library stays loaded for good.
         let open = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         let library = NAMES.iter().map(open).find(|library| !library.is_null());
-        let api = Api::load(library.context("expected libcublasLt.so.13 or .12 to compare with, found neither")?)?;
+        let api =
+            Api::load(library.context("expected libcublasLt.so.13 or .12 to compare with, found neither")?)?;
         let mut handle = std::ptr::null_mut();
         call!(api, cublasLtCreate(&mut handle));
         Ok(Self { api, handle, driver, workspace: driver.zeroed(WORKSPACE)? })
@@ -111,14 +112,20 @@ impl<'d> Cublas<'d> {
     /// Cᵀ = (Bᵀ)ᵀ · Aᵀ.
     pub fn plan(&self, [m, n, k]: [u64; 3], input: Input, output: Output) -> Result<Plan<'_>> {
         let api = &self.api;
-        let (input, output) = (data_type(input), match output {
-            Output::Bf16 => CUDA_R_16BF,
-            Output::F32 => CUDA_R_32F,
-        });
+        let (input, output) = (
+            data_type(input),
+            match output {
+                Output::Bf16 => CUDA_R_16BF,
+                Output::F32 => CUDA_R_32F,
+            },
+        );
         let mut operation = std::ptr::null_mut();
         call!(api, cublasLtMatmulDescCreate(&mut operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
         let set = |attribute, value: &[u8]| {
-            call!(api, cublasLtMatmulDescSetAttribute(operation, attribute, value.as_ptr().cast(), value.len()));
+            call!(
+                api,
+                cublasLtMatmulDescSetAttribute(operation, attribute, value.as_ptr().cast(), value.len())
+            );
             Ok(())
         };
         set(CUBLASLT_MATMUL_DESC_TRANSA, &CUBLAS_OP_T.to_ne_bytes())?;
@@ -135,13 +142,33 @@ impl<'d> Cublas<'d> {
         let mut preference = std::ptr::null_mut();
         call!(api, cublasLtMatmulPreferenceCreate(&mut preference));
         let (limit, size) = (&raw const WORKSPACE_LIMIT, size_of::<usize>());
-        call!(api, cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, limit.cast(), size));
+        call!(
+            api,
+            cublasLtMatmulPreferenceSetAttribute(
+                preference,
+                CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                limit.cast(),
+                size
+            )
+        );
         let mut candidates = [Candidate::default(); CANDIDATES];
         let mut found = 0;
         let [a, b, c] = layouts;
-        call!(api, cublasLtMatmulAlgoGetHeuristic(
-            self.handle, operation, a, b, c, c, preference, CANDIDATES as i32, candidates.as_mut_ptr(), &mut found
-        ));
+        call!(
+            api,
+            cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                operation,
+                a,
+                b,
+                c,
+                c,
+                preference,
+                CANDIDATES as i32,
+                candidates.as_mut_ptr(),
+                &mut found
+            )
+        );
         if found == 0 {
             bail!("cuBLASLt has no algorithm for {m} by {n} by {k}");
         }
@@ -173,17 +200,39 @@ impl Plan<'_> {
     }
 
     /// Queues the product by one of the algorithms.
-    pub fn launch(&self, algorithm: usize, a: &DeviceBuffer<u8>, b: &DeviceBuffer<u8>, c: &DeviceBuffer<u8>) -> Result<()> {
+    pub fn launch(
+        &self,
+        algorithm: usize,
+        a: &DeviceBuffer<u8>,
+        b: &DeviceBuffer<u8>,
+        c: &DeviceBuffer<u8>,
+    ) -> Result<()> {
         let Cublas { api, handle, driver, workspace } = self.cublas;
         let address = |buffer: &DeviceBuffer<u8>| buffer.as_device_ptr().as_raw() as *mut c_void;
         let (one, zero) = (1.0f32, 0.0f32);
         let scalar = |x: &f32| std::ptr::from_ref(x).cast::<c_void>();
         let [layout_b, layout_a, layout_c] = self.layouts;
-        call!(api, cublasLtMatmul(
-            *handle, self.operation, scalar(&one), address(b), layout_b, address(a), layout_a, scalar(&zero),
-            address(c), layout_c, address(c), layout_c, &self.candidates[algorithm], address(workspace), WORKSPACE,
-            driver.stream().as_inner().cast(),
-        ));
+        call!(
+            api,
+            cublasLtMatmul(
+                *handle,
+                self.operation,
+                scalar(&one),
+                address(b),
+                layout_b,
+                address(a),
+                layout_a,
+                scalar(&zero),
+                address(c),
+                layout_c,
+                address(c),
+                layout_c,
+                &self.candidates[algorithm],
+                address(workspace),
+                WORKSPACE,
+                driver.stream().as_inner().cast(),
+            )
+        );
         Ok(())
     }
 }

@@ -10,14 +10,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
-use cuda_ptx_host::driver::{Arguments, DataType, Driver, Function, L2Promotion, Launch, Swizzle, TensorMap, TensorMapBuilder};
+use cuda_ptx_host::driver::{
+    Arguments, DataType, Driver, Function, L2Promotion, Launch, Swizzle, TensorMap, TensorMapBuilder,
+};
 use cust::memory::DeviceBuffer;
 use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
 
 use cublas::{Cublas, Plan};
 use matrix::{Input, Output};
 
-const WIDE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/wide.cubin"));
 const CUBIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
 
 /// The ring of tiles, and the boxes of C, as the kernels have them.
@@ -32,13 +33,8 @@ const KERNELS: [(&str, Input, Output, f64); 3] = [
 ];
 
 /// Sizes as M, N, K; the last ones are no multiples of the tiles.
-const SIZES: [[u64; 3]; 5] = [
-    [4096, 4096, 4096],
-    [8192, 8192, 8192],
-    [16384, 16384, 16384],
-    [5003, 7688, 3024],
-    [1000, 11000, 2000],
-];
+const SIZES: [[u64; 3]; 5] =
+    [[4096, 4096, 4096], [8192, 8192, 8192], [16384, 16384, 16384], [5003, 7688, 3024], [1000, 11000, 2000]];
 
 /// Matrix products at the speed of the tensor cores.
 #[derive(Parser)]
@@ -58,9 +54,6 @@ struct Cli {
     /// Rows of clusters' tiles that are computed together.
     #[arg(long, default_value_t = 8)]
     group: u32,
-    /// With three stages and four boxes.
-    #[arg(long)]
-    wide: bool,
     /// Launches one kernel once and checks it, for profilers.
     #[arg(long)]
     once: bool,
@@ -87,20 +80,23 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<()> {
     if cli.on == Processor::Cpu {
-        bail!("the CPU does not execute wgmma, which these kernels consist of: run them on a GPU of compute capability 9.0");
+        bail!(
+            "the CPU does not execute wgmma, which these kernels consist of: run them on a GPU of compute capability 9.0"
+        );
     }
     let sizes = match cli.size.as_deref() {
         Some([m, n, k]) => vec![[*m, *n, *k]],
         _ => SIZES.to_vec(),
     };
     let driver = Driver::open()?;
-    let module = driver.load(if cli.wide { WIDE } else { CUBIN })?;
+    let module = driver.load(CUBIN)?;
     let cublas = Cublas::open(&driver);
     if let Err(error) = &cublas {
         eprintln!("nothing to compare with: {error:#}");
     }
     let mut outcomes = Vec::new();
-    for kernel in KERNELS.into_iter().filter(|kernel| cli.kernel.as_ref().is_none_or(|name| name == kernel.0)) {
+    for kernel in KERNELS.into_iter().filter(|kernel| cli.kernel.as_ref().is_none_or(|name| name == kernel.0))
+    {
         for size in &sizes {
             let product = Product::new(&driver, module.function(kernel.0)?, kernel, *size, cli.group)?;
             let checked = product.check().with_context(|| format!("{}, {size:?}", kernel.0))?;
@@ -113,7 +109,11 @@ fn run(cli: &Cli) -> Result<()> {
             outcomes.push(outcome);
         }
     }
-    ensure!(!outcomes.is_empty() || cli.once, "--kernel: expected one of {:?}", KERNELS.map(|kernel| kernel.0));
+    ensure!(
+        !outcomes.is_empty() || cli.once,
+        "--kernel: expected one of {:?}",
+        KERNELS.map(|kernel| kernel.0)
+    );
     if let Some(path) = &cli.json {
         measure::write(path, "gemm", &Record::new(&driver, outcomes)?)?;
     }
@@ -136,7 +136,13 @@ struct Product<'d> {
 }
 
 impl<'d> Product<'d> {
-    fn new(driver: &'d Driver, kernel: Function<'d>, (_, input, output, tolerance): (&str, Input, Output, f64), size: [u64; 3], group: u32) -> Result<Self> {
+    fn new(
+        driver: &'d Driver,
+        kernel: Function<'d>,
+        (_, input, output, tolerance): (&str, Input, Output, f64),
+        size: [u64; 3],
+        group: u32,
+    ) -> Result<Self> {
         let [m, n, k] = size;
         let host = [input.random((m * k) as usize, 1 << 40), input.random((n * k) as usize, 2 << 40)];
         let (a, b) = (driver.upload(&host[0])?, driver.upload(&host[1])?);
@@ -149,10 +155,15 @@ impl<'d> Product<'d> {
         let [m, n, k] = self.size;
         let map = |element: DataType, buffer: &DeviceBuffer<u8>, columns, rows, box_rows| {
             let box_columns = 128 / element.bytes() as u32;
-            TensorMapBuilder::tiled(element, buffer.as_device_ptr(), &[columns, rows], &[box_columns, box_rows])
-                .swizzle(Swizzle::Bytes128)
-                .l2_promotion(L2Promotion::Bytes256)
-                .encode(self.driver)
+            TensorMapBuilder::tiled(
+                element,
+                buffer.as_device_ptr(),
+                &[columns, rows],
+                &[box_columns, box_rows],
+            )
+            .swizzle(Swizzle::Bytes128)
+            .l2_promotion(L2Promotion::Bytes256)
+            .encode(self.driver)
         };
         let input = match self.input {
             Input::Bf16 => DataType::Bf16,
@@ -162,7 +173,11 @@ impl<'d> Product<'d> {
             Output::Bf16 => DataType::Bf16,
             Output::F32 => DataType::F32,
         };
-        Ok([map(input, &self.a, k, m, 128)?, map(input, &self.b, k, n, 128)?, map(output, &self.c, n, m, 64)?])
+        Ok([
+            map(input, &self.a, k, m, 128)?,
+            map(input, &self.b, k, n, 128)?,
+            map(output, &self.c, n, m, 64)?,
+        ])
     }
 
     /// Queues the kernel.
@@ -188,7 +203,11 @@ impl<'d> Product<'d> {
         let found = (0..n).flat_map(|column| rows.map(|row| self.output.number(&c, row * n + column)));
         let error = matrix::relative_error(found.zip(expected));
         // A number that is not one makes this false.
-        ensure!(error < self.tolerance, "relative norm of the error: expected less than {}, found {error:.2e}", self.tolerance);
+        ensure!(
+            error < self.tolerance,
+            "relative norm of the error: expected less than {}, found {error:.2e}",
+            self.tolerance
+        );
         let missing = (0..m * n).filter(|index| self.output.number(&c, *index).is_nan()).count();
         ensure!(missing == 0, "{missing} elements of {} were not written", m * n);
         Ok(format!("relative norm of the error {error:.2e} on {} rows", rows.len()))
@@ -245,8 +264,12 @@ impl<'d> Product<'d> {
         let (c, other) = (self.driver.download(&self.c)?, self.driver.download(other)?);
         let number = |matrix: &[u8], index| self.output.number(matrix, index);
         let elements = c.len() / self.output.bytes();
-        let error = matrix::relative_error((0..elements).map(|index| (number(&c, index), number(&other, index))));
-        ensure!(error < 2.0 * self.tolerance, "all of C, compared with cuBLAS: relative norm of the difference {error:.2e}");
+        let error =
+            matrix::relative_error((0..elements).map(|index| (number(&c, index), number(&other, index))));
+        ensure!(
+            error < 2.0 * self.tolerance,
+            "all of C, compared with cuBLAS: relative norm of the difference {error:.2e}"
+        );
         Ok(())
     }
 }

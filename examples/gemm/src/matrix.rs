@@ -33,7 +33,9 @@ impl Input {
                 let random = hash(seed ^ (place / 8 + index) as u64).to_le_bytes();
                 word.copy_from_slice(&random[..word.len()]);
                 match self {
-                    Self::Bf16 => word.chunks_exact_mut(2).for_each(|x| x.copy_from_slice(&uniform(x[0], x[1]))),
+                    Self::Bf16 => {
+                        word.chunks_exact_mut(2).for_each(|x| x.copy_from_slice(&uniform(x[0], x[1])))
+                    }
                     // Without the upper bit of the exponent.
                     Self::E4m3 => word.iter_mut().for_each(|x| *x &= 0xbf),
                 }
@@ -101,7 +103,8 @@ fn hash(x: u64) -> u64 {
 /// Some rows of A · Bᵀ.
 pub fn rows(input: Input, a: &[u8], b: &[u8], [_, n, k]: [u64; 3], rows: &[usize]) -> Vec<f64> {
     let (n, k) = (n as usize, k as usize);
-    let rows: Vec<Vec<f64>> = rows.iter().map(|row| (0..k).map(|i| input.number(a, row * k + i)).collect()).collect();
+    let rows: Vec<Vec<f64>> =
+        rows.iter().map(|row| (0..k).map(|i| input.number(a, row * k + i)).collect()).collect();
     let mut product = vec![0.0; rows.len() * n];
     // Column by column, so that one of B is converted once.
     in_parallel(&mut product, rows.len(), |place, part| {

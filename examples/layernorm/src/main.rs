@@ -114,7 +114,8 @@ fn on_cpu() -> Result<()> {
             let mut memory = Memory::new();
             let rows: Vec<f32> = (0..ROWS).flat_map(|row| input(row, LENGTH)).collect();
             let output = memory.uninitialised(4 * ROWS * LENGTH);
-            let buffers = [&rows, &parameters[0], &parameters[1]].map(|numbers| memory.upload(&bytes(numbers)));
+            let buffers =
+                [&rows, &parameters[0], &parameters[1]].map(|numbers| memory.upload(&bytes(numbers)));
             let mut arguments = vec![output.address().to_le_bytes().to_vec()];
             arguments.extend(buffers.map(|buffer| buffer.address().to_le_bytes().to_vec()));
             arguments.extend([ROWS, LENGTH].map(|x| (x as u32).to_le_bytes().to_vec()));
@@ -124,9 +125,14 @@ fn on_cpu() -> Result<()> {
             grid.shared_bytes = shared_bytes(LENGTH);
             let options = Options { seed: schedule, ..Options::default() };
             program.run(kernel, &grid, &arguments, &mut memory, &options)?;
-            let found: Vec<f32> = memory.download(output).chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect();
+            let found: Vec<f32> = memory
+                .download(output)
+                .chunks_exact(4)
+                .map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]))
+                .collect();
             for (row, found) in found.chunks(LENGTH).enumerate() {
-                check_row(row, found, &parameters).with_context(|| format!("{kernel}, schedule {schedule}"))?;
+                check_row(row, found, &parameters)
+                    .with_context(|| format!("{kernel}, schedule {schedule}"))?;
             }
         }
         println!("{kernel}: {ROWS} rows of {LENGTH} elements, right under {SCHEDULES} schedules");
@@ -150,8 +156,13 @@ impl Matrix<'_> {
     fn launch(&self, module: &Module, kernel: &str) -> Result<()> {
         let function = module.function(kernel)?;
         let [gamma, beta] = &self.parameters;
-        let arguments = Arguments::new().pointer(&self.output).pointer(&self.input).pointer(gamma).pointer(beta)
-            .u32(self.rows as u32).u32(self.length as u32);
+        let arguments = Arguments::new()
+            .pointer(&self.output)
+            .pointer(&self.input)
+            .pointer(gamma)
+            .pointer(beta)
+            .u32(self.rows as u32)
+            .u32(self.length as u32);
         let launch = if kernel == KERNELS[0] {
             Launch::new(self.clusters * CLUSTER, THREADS).shared(shared_bytes(self.length))
         } else {

@@ -53,10 +53,7 @@ pub struct Competitor<'a> {
 impl<'a> Competitor<'a> {
     /// A competitor.
     pub fn new(name: &'static str, launch: impl FnMut() -> Result<()> + 'a) -> Self {
-        Self {
-            name,
-            launch: Box::new(launch),
-        }
+        Self { name, launch: Box::new(launch) }
     }
 }
 
@@ -159,10 +156,7 @@ impl Outcome {
         let ratios = others.iter().map(|other| {
             let pairs = other.times_ms.iter().zip(&first.times_ms);
             let speeds: Vec<f64> = pairs.map(|(other, first)| other / first).collect();
-            Ratio {
-                than: other.name.clone(),
-                speed: Quartiles::of(&speeds),
-            }
+            Ratio { than: other.name.clone(), speed: Quartiles::of(&speeds) }
         });
         Self {
             name: name.to_owned(),
@@ -177,10 +171,7 @@ impl Outcome {
     /// A few lines for people.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut text = format!(
-            "{}, at best {:.3} ms; {}\n",
-            self.name, self.roofline_ms, self.checked
-        );
+        let mut text = format!("{}, at best {:.3} ms; {}\n", self.name, self.roofline_ms, self.checked);
         for (index, entry) in self.entries.iter().enumerate() {
             let Quartiles { low, median, high } = entry.ms;
             text += &format!(
@@ -224,11 +215,7 @@ impl Quartiles {
             let above = (below + 1).min(sorted.len() - 1);
             sorted[below] + (sorted[above] - sorted[below]) * place.fract()
         };
-        Self {
-            low: at(0.25),
-            median: at(0.5),
-            high: at(0.75),
-        }
+        Self { low: at(0.25), median: at(0.5), high: at(0.75) }
     }
 }
 
@@ -239,11 +226,7 @@ mod tests {
     #[test]
     fn quartiles_are_interpolated() {
         let quartiles = Quartiles::of(&[4.0, 1.0, 3.0, 2.0]);
-        let expected = Quartiles {
-            low: 1.75,
-            median: 2.5,
-            high: 3.25,
-        };
+        let expected = Quartiles { low: 1.75, median: 2.5, high: 3.25 };
         assert_eq!(quartiles, expected);
     }
 
@@ -254,10 +237,7 @@ mod tests {
             ms: Quartiles::of(times),
             times_ms: times.to_vec(),
         };
-        let work = Work::Bytes {
-            moved: 1e9,
-            peak: 1e12,
-        };
+        let work = Work::Bytes { moved: 1e9, peak: 1e12 };
         let entries = vec![entry("a", &[1.0, 2.0, 4.0]), entry("b", &[2.0, 4.0, 4.0])];
         let outcome = Outcome::new("x", work, entries);
         assert_eq!(outcome.roofline_ms, 1.0);

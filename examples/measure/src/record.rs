@@ -33,11 +33,14 @@ impl Record {
     /// # Errors
     /// If the driver cannot tell what the GPU is.
     pub fn new(driver: &Driver, contests: Vec<Outcome>) -> Result<Self> {
-        let smi = |what: &str| said_by("nvidia-smi", &[&format!("--query-gpu={what}"), "--format=csv,noheader", "--id=0"]);
+        let smi = |what: &str| {
+            said_by("nvidia-smi", &[&format!("--query-gpu={what}"), "--format=csv,noheader", "--id=0"])
+        };
         let program = std::env::args().next().unwrap_or_default();
         let name = Path::new(&program).file_name().unwrap_or_default();
         let arguments = std::env::args().skip(1);
-        let command: Vec<String> = std::iter::once(name.to_string_lossy().into_owned()).chain(arguments).collect();
+        let command: Vec<String> =
+            std::iter::once(name.to_string_lossy().into_owned()).chain(arguments).collect();
         Ok(Self {
             device: driver.gpu_name()?,
             driver: format!("{} (CUDA {})", smi("driver_version"), driver.cuda_version()),
@@ -64,7 +67,9 @@ fn said_by(program: &str, arguments: &[&str]) -> String {
 /// If the file cannot be written, or holds something else.
 pub fn write(path: &Path, example: &str, record: &Record) -> Result<()> {
     let mut file: Map<String, Value> = match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is not a record", path.display()))?,
+        Ok(text) => {
+            serde_json::from_str(&text).with_context(|| format!("{} is not a record", path.display()))?
+        }
         Err(_) => Map::new(),
     };
     file.insert(example.to_owned(), serde_json::to_value(record)?);

@@ -1,4 +1,4 @@
-// The kernels of kernels/src/lib.rs in CUDA C++ with cuda::ptx, step by step the same.
+// The kernels of kernels/src in CUDA C++ with cuda::ptx, step by step the same.
 
 #include <cstdint>
 #include <cuda/ptx>
@@ -8,21 +8,39 @@ namespace ptx = cuda::ptx;
 
 constexpr uint32_t WARP = 32;
 constexpr uint32_t ALL_LANES = 0xffffffff;
+constexpr int STAGES = 3;
 
 extern __shared__ __align__(128) uint8_t shared[];
 
-template <int STAGES>
 struct Pipeline {
   uint64_t full[STAGES], empty[STAGES];
 };
 
 struct Cursor {
   uint32_t stage, parity;
-  template <int STAGES>
   __device__ void advance() {
     if (++stage == STAGES) {
       stage = 0;
       parity ^= 1;
+    }
+  }
+};
+
+struct Array {
+  const uint8_t* input;
+  uint64_t bytes;
+  uint32_t tile_bytes, span_bytes;
+};
+
+struct Place {
+  uint64_t offset;
+  uint32_t left;
+  __device__ void advance(const Array& array, uint64_t jump) {
+    offset += array.tile_bytes;
+    left -= array.tile_bytes;
+    if (left == 0) {
+      offset += jump;
+      left = array.span_bytes;
     }
   }
 };
@@ -34,19 +52,18 @@ struct Tile {
   uint64_t offset;
 };
 
-template <int STAGES>
 struct Stream {
-  Pipeline<STAGES>* pipeline;
+  Pipeline* pipeline;
   Cursor producer{0, 1}, consumer{0, 0};
   uint8_t* ring;
-  uint32_t tile_bytes, lane;
-  const uint8_t* input;
-  uint64_t bytes, loading, using_, step;
+  uint32_t lane;
+  Array array;
+  Place loading, using_;
+  uint64_t jump;
 
-  __device__ Stream(const uint8_t* input, uint64_t bytes, uint32_t tile_bytes)
-      : tile_bytes(tile_bytes), lane(ptx::get_sreg_laneid()), input(input), bytes(bytes) {
-    const uint32_t warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring_bytes = STAGES * tile_bytes;
-    pipeline = reinterpret_cast<Pipeline<STAGES>*>(shared + warps * ring_bytes) + warp;
+  __device__ Stream(const Array& array) : lane(ptx::get_sreg_laneid()), array(array) {
+    const uint32_t warp = threadIdx.x / WARP, warps = blockDim.x / WARP, ring_bytes = STAGES * array.tile_bytes;
+    pipeline = reinterpret_cast<Pipeline*>(shared + warps * ring_bytes) + warp;
     if (lane == 0) {
       for (int stage = 0; stage < STAGES; ++stage) {
         ptx::mbarrier_init(&pipeline->full[stage], 1);
@@ -55,40 +72,40 @@ struct Stream {
     }
     __syncwarp();
     ring = shared + warp * ring_bytes;
-    loading = using_ = uint64_t(blockIdx.x * warps + warp) * tile_bytes;
-    step = uint64_t(gridDim.x * warps) * tile_bytes;
+    loading = using_ = {uint64_t(blockIdx.x * warps + warp) * array.span_bytes, array.span_bytes};
+    jump = uint64_t(gridDim.x * warps - 1) * array.span_bytes;
     for (int i = 0; i < STAGES - 1; ++i) load();
   }
 
   __device__ void load() {
-    if (lane == 0 && loading < bytes) {
-      const uint32_t size = bytes_at(loading);
+    if (lane == 0 && loading.offset < array.bytes) {
+      const uint32_t size = bytes_at(loading.offset);
       while (!ptx::mbarrier_try_wait_parity(&pipeline->empty[producer.stage], producer.parity)) {
       }
       uint64_t* full = &pipeline->full[producer.stage];
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, size);
-      ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, ring + producer.stage * tile_bytes, input + loading,
-                         size, full);
-      producer.advance<STAGES>();
+      ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, ring + producer.stage * array.tile_bytes,
+                         array.input + loading.offset, size, full);
+      producer.advance();
     }
-    loading += step;
+    loading.advance(array, jump);
   }
 
   __device__ bool next(Tile& tile) {
-    if (using_ >= bytes) return false;
-    tile.offset = using_;
-    using_ += step;
+    if (using_.offset >= array.bytes) return false;
+    tile.offset = using_.offset;
+    using_.advance(array, jump);
     while (!ptx::mbarrier_try_wait_parity(&pipeline->full[consumer.stage], consumer.parity)) {
     }
     tile.empty = &pipeline->empty[consumer.stage];
-    tile.data = ring + consumer.stage * tile_bytes;
+    tile.data = ring + consumer.stage * array.tile_bytes;
     tile.bytes = bytes_at(tile.offset);
-    consumer.advance<STAGES>();
+    consumer.advance();
     return true;
   }
 
   __device__ uint32_t bytes_at(uint64_t offset) const {
-    return uint32_t(min(bytes - offset, uint64_t(tile_bytes)));
+    return uint32_t(min(array.bytes - offset, uint64_t(array.tile_bytes)));
   }
 };
 
@@ -96,9 +113,9 @@ __device__ void release(uint64_t* empty) {
   ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, empty);
 }
 
-template <int STAGES, typename Change>
-__device__ void map(uint8_t* output, const uint8_t* input, uint64_t bytes, uint32_t tile_bytes, Change change) {
-  Stream<STAGES> stream(input, bytes, tile_bytes);
+template <typename Change>
+__device__ void map(uint8_t* output, const Array& input, Change change) {
+  Stream stream(input);
   Tile tile;
   uint64_t* storing = nullptr;
   while (stream.next(tile)) {
@@ -133,9 +150,9 @@ struct Bfloat16 {
   }
 };
 
-template <typename T, int STAGES>
-__device__ void scale(uint8_t* output, const uint8_t* input, uint64_t bytes, uint32_t tile_bytes, uint32_t factor) {
-  map<STAGES>(output, input, bytes, tile_bytes, [=](Tile& tile, uint32_t lane) {
+template <typename T>
+__device__ void scale(uint8_t* output, const Array& input, uint32_t factor) {
+  map(output, input, [=](Tile& tile, uint32_t lane) {
     for (uint32_t i = lane * sizeof(uint4); i < tile.bytes; i += WARP * sizeof(uint4)) {
       uint4& quad = *reinterpret_cast<uint4*>(tile.data + i);
       quad = {T::scale(quad.x, factor), T::scale(quad.y, factor), T::scale(quad.z, factor), T::scale(quad.w, factor)};
@@ -150,10 +167,9 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-template <typename T, int STAGES>
-__device__ void sum(float* total, float* partials, uint32_t* finished, const uint8_t* input, uint64_t bytes,
-                    uint32_t tile_bytes) {
-  Stream<STAGES> stream(input, bytes, tile_bytes);
+template <typename T>
+__device__ void sum(float* total, float* partials, uint32_t* finished, const Array& input) {
+  Stream stream(input);
   Tile tile;
   float sums[4] = {};
   while (stream.next(tile)) {
@@ -190,28 +206,26 @@ __device__ void sum(float* total, float* partials, uint32_t* finished, const uin
   }
 }
 
-#define KERNELS(STAGES)                                                                                              \
-  extern "C" __global__ void copy_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t) {      \
-    map<STAGES>(y, x, bytes, tile_bytes, [](Tile&, uint32_t) {});                                                    \
-  }                                                                                                                  \
-  extern "C" __global__ void scale_f32_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t,  \
-                                                uint32_t factor) {                                                   \
-    scale<Float, STAGES>(y, x, bytes, tile_bytes, factor);                                                           \
-  }                                                                                                                  \
-  extern "C" __global__ void scale_bf16_##STAGES(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t,  \
-                                                 uint32_t factor) {                                                  \
-    scale<Bfloat16, STAGES>(y, x, bytes, tile_bytes, factor);                                                        \
-  }                                                                                                                  \
-  extern "C" __global__ void sum_f32_##STAGES(float* total, float* partials, uint32_t* finished, const uint8_t* x,   \
-                                              uint64_t bytes, uint32_t tile_bytes, uint32_t) {                                 \
-    sum<Float, STAGES>(total, partials, finished, x, bytes, tile_bytes);                                             \
-  }                                                                                                                  \
-  extern "C" __global__ void sum_bf16_##STAGES(float* total, float* partials, uint32_t* finished, const uint8_t* x,  \
-                                               uint64_t bytes, uint32_t tile_bytes, uint32_t) {                                \
-    sum<Bfloat16, STAGES>(total, partials, finished, x, bytes, tile_bytes);                                          \
-  }
+extern "C" __global__ void copy(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t span_bytes) {
+  map(y, {x, bytes, tile_bytes, span_bytes}, [](Tile&, uint32_t) {});
+}
 
-KERNELS(3)
-KERNELS(4)
-KERNELS(6)
-KERNELS(8)
+extern "C" __global__ void scale_f32(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes,
+                                     uint32_t span_bytes, uint32_t factor) {
+  scale<Float>(y, {x, bytes, tile_bytes, span_bytes}, factor);
+}
+
+extern "C" __global__ void scale_bf16(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes,
+                                      uint32_t span_bytes, uint32_t factor) {
+  scale<Bfloat16>(y, {x, bytes, tile_bytes, span_bytes}, factor);
+}
+
+extern "C" __global__ void sum_f32(float* total, float* partials, uint32_t* finished, const uint8_t* x, uint64_t bytes,
+                                   uint32_t tile_bytes, uint32_t span_bytes) {
+  sum<Float>(total, partials, finished, {x, bytes, tile_bytes, span_bytes});
+}
+
+extern "C" __global__ void sum_bf16(float* total, float* partials, uint32_t* finished, const uint8_t* x, uint64_t bytes,
+                                    uint32_t tile_bytes, uint32_t span_bytes) {
+  sum<Bfloat16>(total, partials, finished, {x, bytes, tile_bytes, span_bytes});
+}

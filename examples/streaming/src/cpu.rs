@@ -7,7 +7,7 @@ use crate::Shape;
 use crate::data::{self, Operation};
 
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
-const SHAPE: Shape = Shape { stages: 3, tile_bytes: 1024, warps: 2, blocks: 2, hints: 0 };
+const SHAPE: Shape = Shape { tile_bytes: 1024, span_bytes: 2048, warps: 2, blocks: 2 };
 /// Tiles for every warp to go around its ring, and one that is not full.
 const BYTES: usize = 4 * 4 * 1024 + 528;
 const SCHEDULES: u64 = 8;
@@ -18,9 +18,9 @@ pub fn run() -> Result<()> {
     for operation in Operation::ALL {
         for schedule in 0..SCHEDULES {
             execute(&program, operation, schedule)
-                .with_context(|| format!("{}, schedule {schedule}", operation.name()))?;
+                .with_context(|| format!("{}, schedule {schedule}", operation.kernel()))?;
         }
-        println!("{}: {BYTES} bytes, right under {SCHEDULES} schedules", operation.name());
+        println!("{}: {BYTES} bytes, right under {SCHEDULES} schedules", operation.kernel());
     }
     Ok(())
 }
@@ -41,22 +41,22 @@ fn execute(program: &Program, operation: Operation, seed: u64) -> Result<()> {
     }
     arguments.push(input.address().to_le_bytes().to_vec());
     arguments.push((BYTES as u64).to_le_bytes().to_vec());
-    arguments.push(SHAPE.tile_bytes.to_le_bytes().to_vec());
-    arguments.push(SHAPE.hints.to_le_bytes().to_vec());
+    arguments.extend([SHAPE.tile_bytes, SHAPE.span_bytes].map(|x| x.to_le_bytes().to_vec()));
     if let Operation::Scale(element) = operation {
         arguments.push(element.factor().to_le_bytes().to_vec());
     }
     let mut grid = Grid::new([SHAPE.blocks, 1, 1], [32 * SHAPE.warps, 1, 1]);
     grid.shared_bytes = SHAPE.shared_bytes();
     let options = Options { seed, ..Options::default() };
-    program.run(&SHAPE.kernel(operation), &grid, &arguments, &mut memory, &options)?;
+    program.run(operation.kernel(), &grid, &arguments, &mut memory, &options)?;
 
     let found = memory.download(output);
     if let Operation::Sum(element) = operation {
         let found = f32::from_le_bytes(found[..4].try_into()?);
         return check_sum(f64::from(found), data::sum(element, BYTES as u64 / 4));
     }
-    let mut words: Vec<u32> = found.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let mut words: Vec<u32> =
+        found.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
     let wrong = data::wrong(operation, 0, &mut words);
     ensure!(wrong == 0, "{wrong} words of {} are wrong", words.len());
     Ok(())

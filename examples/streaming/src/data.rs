@@ -29,13 +29,14 @@ impl Operation {
         Self::Sum(Type::Bf16),
     ];
 
-    pub fn name(self) -> &'static str {
+    /// The kernel.
+    pub fn kernel(self) -> &'static str {
         match self {
             Self::Copy => "copy",
-            Self::Scale(Type::F32) => "scale f32",
-            Self::Scale(Type::Bf16) => "scale bf16",
-            Self::Sum(Type::F32) => "sum f32",
-            Self::Sum(Type::Bf16) => "sum bf16",
+            Self::Scale(Type::F32) => "scale_f32",
+            Self::Scale(Type::Bf16) => "scale_bf16",
+            Self::Sum(Type::F32) => "sum_f32",
+            Self::Sum(Type::Bf16) => "sum_bf16",
         }
     }
 
@@ -52,9 +53,11 @@ impl Operation {
         match self {
             Self::Copy | Self::Sum(_) => word,
             Self::Scale(Type::F32) => (f32::from_bits(word) * FACTOR).to_bits(),
-            Self::Scale(Type::Bf16) => {
-                halves(word).map(|x| u32::from(round(x * FACTOR))).into_iter().rev().fold(0, |word, half| word << 16 | half)
-            }
+            Self::Scale(Type::Bf16) => halves(word)
+                .map(|x| u32::from(round(x * FACTOR)))
+                .into_iter()
+                .rev()
+                .fold(0, |word, half| word << 16 | half),
         }
     }
 }
@@ -137,7 +140,8 @@ fn in_parallel(words: &mut [u32], work: impl Fn(usize, &mut [u32]) -> f64 + Sync
     thread::scope(|scope| {
         let work = &work;
         let parts = words.chunks_mut(size).enumerate();
-        let workers: Vec<_> = parts.map(|(index, part)| scope.spawn(move || work(index * size, part))).collect();
+        let workers: Vec<_> =
+            parts.map(|(index, part)| scope.spawn(move || work(index * size, part))).collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).sum()
     })
 }

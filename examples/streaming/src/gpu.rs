@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use cuda_ptx_host::driver::{Arguments, Driver, Launch, Module};
 use cust::device::{Device, DeviceAttribute};
 use cust::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
-use measure::{Competitor, Contest, Outcome, Record, Work};
+use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
 
 use crate::Shape;
 use crate::cpu::check_sum;
@@ -21,8 +21,22 @@ const CPP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twins.cubin"));
 const CHUNK: usize = 64 << 20;
 
 unsafe extern "C" {
-    fn cub_sum_f32(scratch: *mut c_void, scratch_bytes: *mut usize, input: *const c_void, sum: *mut f32, count: u64, stream: *mut c_void) -> i32;
-    fn cub_sum_bf16(scratch: *mut c_void, scratch_bytes: *mut usize, input: *const c_void, sum: *mut f32, count: u64, stream: *mut c_void) -> i32;
+    fn cub_sum_f32(
+        scratch: *mut c_void,
+        scratch_bytes: *mut usize,
+        input: *const c_void,
+        sum: *mut f32,
+        count: u64,
+        stream: *mut c_void,
+    ) -> i32;
+    fn cub_sum_bf16(
+        scratch: *mut c_void,
+        scratch_bytes: *mut usize,
+        input: *const c_void,
+        sum: *mut f32,
+        count: u64,
+        stream: *mut c_void,
+    ) -> i32;
 }
 
 /// The device memory of all operations.
@@ -64,13 +78,16 @@ impl<'d> Arrays<'d> {
 
     /// Queues a kernel.
     fn launch(&self, module: &Module, operation: Operation, shape: Shape) -> Result<()> {
-        let kernel = module.function(&shape.kernel(operation))?;
+        let kernel = module.function(operation.kernel())?;
         let output = self.output.borrow();
         let mut arguments = match operation {
-            Operation::Sum(_) => Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.finished),
+            Operation::Sum(_) => {
+                Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.finished)
+            }
             _ => Arguments::new().pointer(&*output),
         };
-        arguments = arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes).u32(shape.hints);
+        arguments =
+            arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes).u32(shape.span_bytes);
         if let Operation::Scale(element) = operation {
             arguments = arguments.u32(element.factor());
         }
@@ -171,12 +188,13 @@ pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
     for element in [Type::F32, Type::Bf16] {
         arrays.fill(element)?;
         for operation in Operation::ALL.into_iter().filter(|operation| operation.element() == element) {
+            let shape = fastest(&driver, &arrays, &rust, operation)?;
             for (module, language) in [(&rust, "Rust"), (&cpp, "C++")] {
                 arrays.clear()?;
-                arrays.launch(module, operation, Shape::of(operation))?;
-                arrays.check(operation).with_context(|| format!("{} in {language}", operation.name()))?;
+                arrays.launch(module, operation, shape)?;
+                arrays.check(operation).with_context(|| format!("{} in {language}", operation.kernel()))?;
             }
-            let outcome = measure(&driver, &arrays, operation, [&rust, &cpp], rounds)?;
+            let outcome = measure(&driver, &arrays, (operation, shape), [&rust, &cpp], rounds)?;
             println!("{}", outcome.summary());
             outcomes.push(outcome);
         }
@@ -187,8 +205,13 @@ pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-fn measure(driver: &Driver, arrays: &Arrays, operation: Operation, [rust, cpp]: [&Module; 2], rounds: usize) -> Result<Outcome> {
-    let shape = Shape::of(operation);
+fn measure(
+    driver: &Driver,
+    arrays: &Arrays,
+    (operation, shape): (Operation, Shape),
+    [rust, cpp]: [&Module; 2],
+    rounds: usize,
+) -> Result<Outcome> {
     let cub = match operation {
         Operation::Sum(element) => Some(Cub::new(arrays, element)?),
         _ => None,
@@ -203,48 +226,50 @@ fn measure(driver: &Driver, arrays: &Arrays, operation: Operation, [rust, cpp]: 
     if let Some(cub) = &cub {
         competitors.push(Competitor::new("cub::DeviceReduce", || cub.launch(arrays)));
     }
-    let name = format!("{}, {} bytes", operation.name(), arrays.bytes());
-    let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, checked: "every element checked", rounds };
+    let name = format!("{}, {} bytes", operation.kernel(), arrays.bytes());
+    let checked = format!("every element checked; {shape}");
+    let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, checked: &checked, rounds };
     contest.run(driver, competitors)
 }
 
-/// Times every shape that fits, and prints the fastest ones.
-pub fn tune(bytes: u64) -> Result<()> {
-    const BLOCK_LIMIT: u32 = 227 << 10;
-    let driver = Driver::open()?;
-    let rust = driver.load(RUST)?;
-    let mut arrays = Arrays::new(&driver, bytes)?;
-    arrays.fill(Type::F32)?;
-    for operation in [Operation::Copy, Operation::Scale(Type::F32)] {
-        let mut found = Vec::new();
-        for shape in shapes().filter(|shape| shape.blocks.div_ceil(132) * (shape.shared_bytes() + 1024) <= BLOCK_LIMIT + 1024 && shape.warps * shape.stages * shape.tile_bytes * shape.blocks.div_ceil(132) >= 24 << 10) {
-            let mut times: Vec<f64> = (0..4).map(|_| measure::time(&driver, &mut || arrays.launch(&rust, operation, shape))).collect::<Result<_>>()?;
-            times.sort_by(f64::total_cmp);
-            found.push((times[1], shape));
+/// The shape for which the kernel in Rust is fastest here; its twin gets the same.
+fn fastest(driver: &Driver, arrays: &Arrays, rust: &Module, operation: Operation) -> Result<Shape> {
+    let mut best: Option<(f64, Shape)> = None;
+    for shape in shapes(driver.sm_count()?) {
+        let mut times = [0.0; 3];
+        for ms in &mut times {
+            *ms = measure::time(driver, &mut || arrays.launch(rust, operation, shape))?;
         }
-        found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let work = work(operation, bytes)?;
-        println!("{}: {} shapes", operation.name(), found.len());
-        for (ms, shape) in &found[..found.len().min(60)] {
-            println!("  {ms:.4} ms, {}: {shape:?}", work.rate(*ms));
-        }
-        if operation == Operation::Copy {
-            let ms = measure::time(&driver, &mut || arrays.copy())?;
-            println!("  cuMemcpyDtoDAsync: {ms:.4} ms, {}", work.rate(ms));
+        let ms = Quartiles::of(&times).median;
+        if best.is_none_or(|best| ms < best.0) {
+            best = Some((ms, shape));
         }
     }
-    Ok(())
+    Ok(best.context("there are shapes")?.1)
 }
 
-fn shapes() -> impl Iterator<Item = Shape> {
-    let all = |values: &'static [u32]| values.iter().copied();
-    all(&[3, 4, 6, 8, 12, 16]).flat_map(move |stages| {
-        all(&[2, 4, 8]).flat_map(move |kib| {
-            all(&[1, 2, 4]).flat_map(move |warps| {
-                all(&[120, 128, 132, 256, 264, 396]).flat_map(move |blocks| {
-                    all(&[0, 1, 2, 3]).map(move |hints| Shape { stages, tile_bytes: kib << 10, warps, blocks, hints })
-                })
-            })
+/// Shapes that keep 48 to 200 KiB of a multiprocessor's shared memory in use.
+fn shapes(multiprocessors: u32) -> impl Iterator<Item = Shape> {
+    // KiB of a tile, warps of a block, and blocks on a multiprocessor.
+    let rings = [
+        [2, 4, 2],
+        [4, 1, 4],
+        [4, 2, 2],
+        [4, 4, 1],
+        [8, 2, 1],
+        [8, 4, 1],
+        [8, 8, 1],
+        [16, 1, 2],
+        [16, 2, 2],
+        [16, 4, 1],
+        [32, 1, 2],
+    ];
+    rings.into_iter().flat_map(move |[kib, warps, blocks]| {
+        [1, 4, 16, 64, 256].map(|tiles| Shape {
+            tile_bytes: kib << 10,
+            span_bytes: tiles * kib << 10,
+            warps,
+            blocks: blocks * multiprocessors,
         })
     })
 }

@@ -12,8 +12,6 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 
-use data::{Operation, Type};
-
 /// Copy, scale and sum at the speed of the memory.
 #[derive(Parser)]
 struct Cli {
@@ -26,9 +24,6 @@ struct Cli {
     /// Rounds that are measured.
     #[arg(long, default_value_t = 50)]
     rounds: usize,
-    /// Tries many shapes of the ring instead, and prints the best ones.
-    #[arg(long)]
-    tune: bool,
     /// Also writes the results into this file, beside those of the other examples.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -40,40 +35,27 @@ enum Processor {
     Cpu,
 }
 
-/// The shape of the warps' rings.
+/// How the array is shared among the warps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
-    stages: u32,
     tile_bytes: u32,
+    /// What a warp takes before it goes on to the next place that is nobody's.
+    span_bytes: u32,
     warps: u32,
     blocks: u32,
-    hints: u32,
 }
 
 impl Shape {
-    /// The fastest one on an H200, by `--tune`.
-    fn of(operation: Operation) -> Self {
-        match operation {
-            Operation::Copy | Operation::Scale(_) => Self { stages: 8, tile_bytes: 4 << 10, warps: 1, blocks: 264, hints: 0 },
-            Operation::Sum(_) => Self { stages: 3, tile_bytes: 8 << 10, warps: 8, blocks: 132, hints: 0 },
-        }
-    }
-
-    /// The dynamic shared memory of a block: every warp's ring, and two barriers for each of its
-    /// buffers.
+    /// The dynamic shared memory of a block: for every warp three tiles, and two barriers for each.
     fn shared_bytes(self) -> u32 {
-        self.warps * self.stages * (self.tile_bytes + 16)
+        self.warps * 3 * (self.tile_bytes + 16)
     }
+}
 
-    fn kernel(self, operation: Operation) -> String {
-        let stages = self.stages;
-        match operation {
-            Operation::Copy => format!("copy_{stages}"),
-            Operation::Scale(Type::F32) => format!("scale_f32_{stages}"),
-            Operation::Scale(Type::Bf16) => format!("scale_bf16_{stages}"),
-            Operation::Sum(Type::F32) => format!("sum_f32_{stages}"),
-            Operation::Sum(Type::Bf16) => format!("sum_bf16_{stages}"),
-        }
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { tile_bytes, span_bytes, warps, blocks } = self;
+        write!(f, "{blocks} blocks of {warps} warps, tiles of {tile_bytes} bytes in spans of {span_bytes}")
     }
 }
 
@@ -92,7 +74,6 @@ fn run(cli: &Cli) -> Result<()> {
     anyhow::ensure!(cli.bytes.is_multiple_of(16), "--bytes: expected a multiple of 16, found {}", cli.bytes);
     match cli.on {
         Processor::Cpu => cpu::run(),
-        Processor::Gpu if cli.tune => gpu::tune(cli.bytes),
         Processor::Gpu => gpu::run(cli.bytes, cli.rounds, cli.json.as_deref()),
     }
 }

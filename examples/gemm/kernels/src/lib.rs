@@ -7,15 +7,16 @@
 #![no_std]
 #![feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)]
 
+mod ring;
 mod schedule;
 mod store;
 
 use core::arch::nvptx::_syncthreads;
 
-use cuda_ptx::barrier::{Barrier, Cluster, Parity};
 use cuda_ptx::warpgroup::{Accumulator, Descriptor, Swizzle, wgmma_mma_async};
 use cuda_ptx::*;
 
+use ring::{Cursor, SLAB, STAGE_BYTES};
 use schedule::Schedule;
 use store::{Boxes, Output};
 
@@ -32,27 +33,8 @@ const ROWS: u32 = 64;
 const CTA_ROWS: u32 = 2 * ROWS;
 /// Columns of C that a CTA computes.
 const COLUMNS: u32 = 256;
-
-/// Bytes of a row of a tile of A or B, along K: the swizzle of the copies and of the descriptors.
-const SLAB: u32 = 128;
 /// Bytes along K that one multiplication takes.
 const STEP: u32 = 32;
-/// Slabs in the ring.
-const STAGES: usize = if cfg!(feature = "wide") { 3 } else { 4 };
-const A_BYTES: u32 = CTA_ROWS * SLAB;
-const B_BYTES: u32 = COLUMNS * SLAB;
-
-extern_shared! {
-    /// The ring's tiles of A, those of B, and the boxes that C leaves in.
-    #[align(1024)]
-    static TILES: [u8];
-}
-shared! {
-    /// Complete when a stage of this CTA has been loaded.
-    static FULL: [Barrier; STAGES];
-    /// Complete when the warpgroups of both CTAs have used a stage: its next tile comes for both.
-    static EMPTY: [Barrier<Cluster>; STAGES];
-}
 
 /// The three matrices and their sizes.
 struct Product {
@@ -68,44 +50,12 @@ struct Product {
     group: u32,
 }
 
-/// Where a thread is in the ring.
-struct Cursor {
-    stage: usize,
-    parity: Parity,
-}
-
-impl Cursor {
-    fn advance(&mut self) {
-        self.stage += 1;
-        if self.stage == STAGES {
-            self.stage = 0;
-            self.parity.advance();
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn barrier<S>(ring: &Shared<[Barrier<S>; STAGES]>, stage: usize) -> &Barrier<S> {
-    &*ring.as_mut_ptr().cast::<Barrier<S>>().add(stage)
-}
-
-/// The tiles of A and B of a stage.
-unsafe fn tiles(stage: usize) -> [*mut u8; 2] {
-    let (a, b) = (A_BYTES as usize, B_BYTES as usize);
-    let ring = TILES.as_mut_ptr();
-    [ring.add(stage * a), ring.add(STAGES * a + stage * b)]
-}
-
 /// The kernel: barriers first, then every warpgroup takes its role.
 #[inline(always)]
 unsafe fn multiply<T: Input, U: Output>(product: Product) {
     let thread = get_sreg_tid_x();
     if thread == 0 {
-        let (full, empty) = (FULL.as_mut_ptr().cast::<Barrier>(), EMPTY.as_mut_ptr().cast::<Barrier<Cluster>>());
-        for stage in 0..STAGES {
-            Barrier::init(full.add(stage), 1);
-            Barrier::init(empty.add(stage), 2 * CLUSTER);
-        }
+        ring::init();
         fence_mbarrier_init(sem_release, scope_cluster);
         prefetch_tensormap(product.a.as_ptr());
         prefetch_tensormap(product.b.as_ptr());
@@ -136,74 +86,63 @@ unsafe fn multiply<T: Input, U: Output>(product: Product) {
 unsafe fn load(product: &Product) {
     let rank = get_sreg_cluster_ctarank();
     let half = COLUMNS / CLUSTER;
-    let mut cursor = Cursor { stage: 0, parity: Parity::ODD };
+    let both = (1 << CLUSTER) - 1;
+    let (from, to) = (space_global, space_cluster);
+    let (map_a, map_b) = (product.a.as_ptr(), product.b.as_ptr());
+    let mut cursor = Cursor::LOADING;
     for (row, column) in Schedule::new(product.m, product.n, product.group) {
         let row_a = (row + rank * CTA_ROWS) as i32;
         let row_b = (column + rank * half) as i32;
         for k in (0..product.k).step_by(product.slab as usize) {
-            barrier(&EMPTY, cursor.stage).wait_parity(cursor.parity);
-            let full = barrier(&FULL, cursor.stage);
-            let _ = full.arrive_tx(A_BYTES + B_BYTES);
-            let full = full.native_handle();
-            let [a, b] = tiles(cursor.stage);
-            let b = b.add((rank * half * SLAB) as usize);
+            let stage = cursor.empty();
+            let [a, b] = stage.tiles();
+            let _ = stage.full().arrive_tx(STAGE_BYTES);
+            let full = stage.full().native_handle();
             let k = k as i32;
-            cp_async_bulk_tensor_bar(space_cluster, space_global, a, product.a.as_ptr(), [k, row_a], full);
-            let both = (1 << CLUSTER) - 1;
-            cp_async_bulk_tensor_bar_cta_mask(space_cluster, space_global, b, product.b.as_ptr(), [k, row_b], full, both);
-            cursor.advance();
+            cp_async_bulk_tensor_bar(to, from, a, map_a, [k, row_a], full);
+            let b = b.add((rank * half * SLAB) as usize);
+            cp_async_bulk_tensor_bar_cta_mask(to, from, b, map_b, [k, row_b], full, both);
         }
     }
     // The other CTA still arrives here: this one must not end before.
-    for _ in 0..STAGES {
-        barrier(&EMPTY, cursor.stage).wait_parity(cursor.parity);
-        cursor.advance();
-    }
+    cursor.drain();
 }
 
 /// A warpgroup multiplies 64 rows of A by the columns of B, tile by tile.
 #[inline(always)]
 unsafe fn compute<T: Input, U: Output>(product: &Product, warpgroup: u32) {
     let thread = get_sreg_tid_x() % WARPGROUP;
-    let row_in_cluster = get_sreg_cluster_ctarank() * CTA_ROWS + warpgroup * ROWS;
-    let mut cursor = Cursor { stage: 0, parity: Parity::EVEN };
-    let mut boxes = Boxes::new(tiles(STAGES)[1], warpgroup);
+    let first_row = get_sreg_cluster_ctarank() * CTA_ROWS + warpgroup * ROWS;
+    let mut cursor = Cursor::USING;
+    let mut boxes = Boxes::new(ring::boxes(), warpgroup);
     let mut sums = Accumulator::zero();
-    // One thread for each CTA tells it that a stage has been read. Nothing was written there: the
-    // arrival has no memory accesses to order.
-    let release = |stage| {
-        if thread < CLUSTER {
-            let empty = barrier(&EMPTY, stage).remote(thread).native_handle();
-            mbarrier_arrive_sem_scope_space(sem_relaxed, scope_cluster, space_cluster, empty);
-        }
-    };
     for (row, column) in Schedule::new(product.m, product.n, product.group) {
         let mut used = None;
         sums.fence();
         for k in (0..product.k).step_by(product.slab as usize) {
-            barrier(&FULL, cursor.stage).wait_parity(cursor.parity);
-            let [a, b] = tiles(cursor.stage);
+            let stage = cursor.full();
+            let [a, b] = stage.tiles();
             let a = Descriptor::k_major(a.add((warpgroup * ROWS * SLAB) as usize), Swizzle::Bytes128);
             let b = Descriptor::k_major(b, Swizzle::Bytes128);
             wgmma_fence();
             for step in 0..SLAB / STEP {
                 let (a, b) = (a.advance(step * STEP), b.advance(step * STEP));
+                // The first one replaces what the registers hold.
                 T::multiply(&mut sums, a, b, k > 0 || step > 0);
             }
             wgmma_commit_group();
             // While these multiplications run, those of the slab before are complete.
             wgmma_wait_group(n32::<1>);
-            if let Some(used) = used.replace(cursor.stage) {
-                release(used);
+            if let Some(used) = used.replace(stage) {
+                used.release(thread);
             }
-            cursor.advance();
         }
         wgmma_wait_group(n32::<0>);
         sums.fence();
         if let Some(used) = used {
-            release(used);
+            used.release(thread);
         }
-        boxes.store::<U>(&mut sums, product.c.as_ptr(), row + row_in_cluster, column);
+        boxes.store::<U>(&mut sums, product.c.as_ptr(), row + first_row, column);
     }
     cp_async_bulk_wait_group(n32::<0>);
 }

@@ -37,7 +37,7 @@ impl Iterator for Schedule {
             return None;
         }
         self.next += get_sreg_nclusterid_x();
-        let group = index / (self.group * self.columns);
+        let group = index / (self.group * self.columns).max(1);
         let first = group * self.group;
         let height = self.group.min(self.rows - first).max(1);
         let place = index - first * self.columns;

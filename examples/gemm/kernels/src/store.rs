@@ -6,10 +6,11 @@ use core::arch::asm;
 use cuda_ptx::warpgroup::Accumulator;
 use cuda_ptx::*;
 
-use crate::{ROWS, SLAB, WARPGROUP};
+use crate::ring::SLAB;
+use crate::{ROWS, WARPGROUP};
 
 /// Boxes of a warpgroup: one is filled while the other is stored.
-const BOXES: u32 = if cfg!(feature = "wide") { 4 } else { 2 };
+const BOXES: u32 = 2;
 const BOX_BYTES: u32 = ROWS * SLAB;
 
 /// A warpgroup's boxes.
@@ -27,7 +28,13 @@ impl Boxes {
 
     /// Stores the sums of the warpgroup, whose first one belongs at `row` and `column` of C.
     #[inline(always)]
-    pub unsafe fn store<T: Output>(&mut self, sums: &mut Accumulator<f32, 128>, c: *const TensorMap, row: u32, column: u32) {
+    pub unsafe fn store<T: Output>(
+        &mut self,
+        sums: &mut Accumulator<f32, 128>,
+        c: *const TensorMap,
+        row: u32,
+        column: u32,
+    ) {
         let thread = get_sreg_tid_x() % WARPGROUP;
         let (lane, warp) = (thread % 32, thread / 32);
         let place = T::place(lane, warp * 16);
@@ -101,7 +108,13 @@ impl Output for Bf16 {
     }
 
     #[inline(always)]
-    unsafe fn put(buffer: *mut u8, (row, chunk): (u32, u32), index: u32, [low, high]: [f32; 2], registers: &mut [u32; 4]) {
+    unsafe fn put(
+        buffer: *mut u8,
+        (row, chunk): (u32, u32),
+        index: u32,
+        [low, high]: [f32; 2],
+        registers: &mut [u32; 4],
+    ) {
         let packed;
         asm!("cvt.rn.bf16x2.f32 {}, {}, {};", out(reg32) packed, in(reg32) high, in(reg32) low, options(pure, nomem, nostack));
         registers[index as usize % 4] = packed;

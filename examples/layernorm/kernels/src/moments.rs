@@ -43,7 +43,9 @@ impl Moments {
         let variance = self.m2 / count as f32 + EPSILON;
         let deviation: f32;
         // SAFETY: arithmetic on registers.
-        unsafe { asm!("sqrt.rn.f32 {}, {};", out(reg32) deviation, in(reg32) variance, options(pure, nomem, nostack)) }
+        unsafe {
+            asm!("sqrt.rn.f32 {}, {};", out(reg32) deviation, in(reg32) variance, options(pure, nomem, nostack))
+        }
         1.0 / deviation
     }
 
