@@ -41,7 +41,8 @@ ping_pong!(remote_arrive_relaxed, sem_relaxed);
 
 situation! {
     /// CTA 0 and CTA `p` in turn: each waits for `q` bytes from the other, then copies as many there. A step is
-    /// a round trip.
+    /// a round trip; CTA 0 has copied once more, before the first. Nobody reads the bytes, which are the same each
+    /// time: that a copy is complete is known to who receives it and not to who sends the next one to the same place.
     fn remote_copy(out, _data, _maps, steps, passes, p, q) {
         init_barriers(1, 1);
         let rank = get_sreg_cluster_ctarank();
