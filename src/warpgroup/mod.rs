@@ -14,6 +14,40 @@
 //! When to use it: on `sm_90a` alone, where it is the only way to the full rate of the tensor
 //! cores. Blackwell has [`tcgen05`](mod@crate::tcgen05_mma) instead.
 
+//!
+//! # What the types rule out
+//!
+//! Types of A and B that are not multiplied, or not into this D:
+//!
+//! ```compile_fail,E0277
+//! # use cuda_ptx::{*, warpgroup::Accumulator};
+//! # unsafe fn f(a: u64, b: u64) { unsafe {
+//! let mut d = Accumulator::<i32, 64>::zero();
+//! wgmma_mma_async(element_bf16, element_bf16, &mut d, a, b, true);
+//! # } }
+//! ```
+//!
+//! Numbers of columns that do not exist, here 36 of a product of integers:
+//!
+//! ```compile_fail,E0277
+//! # use cuda_ptx::{*, warpgroup::Accumulator};
+//! # unsafe fn f(a: u64, b: u64) { unsafe {
+//! let mut d = Accumulator::<i32, 18>::zero();
+//! wgmma_mma_async(element_s8, element_u8, &mut d, a, b, true);
+//! # } }
+//! ```
+//!
+//! Modifiers that the types lack:
+//!
+//! ```compile_fail,E0277
+//! # use cuda_ptx::{*, warpgroup::Accumulator};
+//! # unsafe fn f(a: u64, b: u64) { unsafe {
+//! let mut d = Accumulator::<f32, 64>::zero();
+//! let (one, swap) = (n32::<1>, n32::<1>);
+//! wgmma_mma_async_transposed(element_tf32, element_tf32, &mut d, a, b, true, one, one, swap, swap);
+//! # } }
+//! ```
+
 mod accumulator;
 mod descriptor;
 mod form;
