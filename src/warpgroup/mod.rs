@@ -23,7 +23,7 @@
 //! # use cuda_ptx::{*, warpgroup::Accumulator};
 //! # unsafe fn f(a: u64, b: u64) { unsafe {
 //! let mut d = Accumulator::<i32, 64>::zero();
-//! wgmma_mma_async(element_bf16, element_bf16, &mut d, a, b, true);
+//! wgmma_mma_async(element_f16, element_f16, &mut d, a, b, true);
 //! # } }
 //! ```
 //!
