@@ -142,13 +142,13 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn add(&mut self, entry: &Entry, recorded: &Digest, run: Result<(u64, Digest)>) {
+    fn add(&mut self, entry: &Entry, recorded: Option<&Digest>, run: Result<(u64, Digest)>) {
         let form = format!("{} ({})", entry.form.kernel, entry.form);
         match run {
             Err(error) => self.wrong.push(format!("{form}: {error:#}")),
             Ok((launches, digest)) => {
                 self.launches += launches;
-                if digest != *recorded {
+                if recorded != Some(&digest) {
                     let what = format!("{form}: the GPU gave {recorded:?}, the CPU {digest:?}");
                     self.unlike_gpu.push(what);
                 }
@@ -182,7 +182,7 @@ fn table(lines: &BTreeMap<usize, Line>) -> String {
     text
 }
 
-/// All forms of which there are recorded outputs, executed once for both tests.
+/// All forms that an H200 runs, executed once for both tests.
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {
@@ -198,9 +198,10 @@ fn outcome() -> &'static Outcome {
         let outcome = Mutex::new(Outcome::default());
         let mut jobs = Vec::new();
         for entry in &entries {
-            let Some(recorded) = golden.forms.get(&entry.form.kernel) else {
+            if entry.reason.is_some() {
                 continue;
-            };
+            }
+            let recorded = golden.forms.get(&entry.form.kernel);
             let function = &entry.form.function;
             let family = FAMILIES.iter().position(|it| function.starts_with(it));
             let line = &mut outcome.lock().unwrap().lines;
@@ -217,7 +218,8 @@ fn outcome() -> &'static Outcome {
         let take = || jobs.lock().unwrap().pop();
         let work = || {
             while let Some((entry, recorded)) = take() {
-                let run = run(&program, entry, recorded.seed);
+                let seed = recorded.map_or(1, |recorded| recorded.seed);
+                let run = run(&program, entry, seed);
                 outcome.lock().unwrap().add(entry, recorded, run);
             }
         };
@@ -247,5 +249,10 @@ fn every_launch_gives_what_the_isa_says_and_the_docs_count_the_forms() {
 #[test]
 fn every_form_gives_what_the_h200_gave() {
     let unlike_gpu = &outcome().unlike_gpu;
-    assert!(unlike_gpu.is_empty(), "{}", unlike_gpu.join("\n"));
+    assert!(
+        unlike_gpu.is_empty(),
+        "{} forms are not as recorded; if their launches were changed, record again on a GPU:\n{}",
+        unlike_gpu.len(),
+        unlike_gpu.join("\n")
+    );
 }

@@ -40,9 +40,9 @@ fn report(text: &str) -> Result<Vec<(String, [u32; 3])>> {
                 .filter_map(|word| word.parse().ok())
                 .collect();
             let numbers = <[u32; 3]>::try_from(numbers);
-            let numbers = numbers.ok().with_context(|| {
-                format!("expected three numbers for {name}, found `{figures}`")
-            })?;
+            let numbers = numbers
+                .ok()
+                .with_context(|| format!("expected three numbers for {name}, found `{figures}`"))?;
             Ok((name.to_owned(), numbers))
         })
         .collect()

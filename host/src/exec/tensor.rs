@@ -260,8 +260,10 @@ impl Tensor {
 #[derive(Debug)]
 pub struct Layout {
     pub tensor: Tensor,
-    /// The order of elements in shared memory: along which dimension, how many, and in which steps.
-    order: Vec<(usize, u32, u32)>,
+    /// The bytes of what the innermost dimension counts: an element or, interleaved, a pixel's slice of channels.
+    unit: u32,
+    /// How much of each dimension a tile has.
+    extent: Vec<u32>,
 }
 
 impl Layout {
@@ -302,38 +304,36 @@ impl Layout {
                 tensor.tile, tensor.steps
             ));
         }
-        if tensor.interleave != Interleave::None && rank < 3 {
-            return Err(format!(
-                "no interleave of fewer than 3 dimensions, found {:?}",
-                tensor.interleave
-            ));
-        }
-        let layout = Self {
-            order: order(&tensor),
-            tensor,
+        let unit = match tensor.interleave {
+            Interleave::None => tensor.data_type.bytes() as u32,
+            Interleave::Bytes16 => 16,
+            Interleave::Bytes32 => 32,
         };
-        let (row, tensor) = (layout.row_bytes(), &layout.tensor);
-        let wide = tensor
-            .swizzle
+        let layout = Self {
+            extent: extent(&tensor, unit)?,
+            tensor,
+            unit,
+        };
+        let (row, swizzle) = (layout.row_bytes(), layout.tensor.swizzle);
+        let span = swizzle
             .span()
-            .is_some_and(|span| u64::from(row) > span);
-        if !row.is_multiple_of(CHUNK) || wide {
+            .filter(|_| layout.tensor.interleave == Interleave::None);
+        if !row.is_multiple_of(CHUNK) || span.is_some_and(|span| u64::from(row) > span) {
             return Err(format!(
-                "rows of a tile of whole 16 bytes and within the swizzle, found {row} bytes and {:?}",
-                tensor.swizzle
+                "rows of a tile of whole 16 bytes and within the swizzle, found {row} bytes and {swizzle:?}"
             ));
         }
         Ok(layout)
     }
 
     fn row_bytes(&self) -> u32 {
-        self.order[0].1 * self.tensor.data_type.bytes() as u32
+        self.extent[0] * self.unit
     }
 
     /// The bytes of a tile in shared memory.
     pub fn tile_bytes(&self) -> u32 {
-        let rows = self.order[1..].iter();
-        rows.fold(self.row_bytes(), |bytes, (_, count, _)| {
+        let rows = self.extent[1..].iter();
+        rows.fold(self.row_bytes(), |bytes, count| {
             bytes.saturating_mul(*count)
         })
     }
@@ -341,45 +341,28 @@ impl Layout {
     /// The bytes from `at` of the tile at `corner`, whose place in shared memory is `shared`.
     pub fn chunk(&self, corner: &[i32], shared: u32, at: u32) -> Chunk {
         let tensor = &self.tensor;
-        let element = tensor.data_type.bytes() as i64;
-        let mut coordinates = [0i64; 5];
-        for (coordinate, corner) in coordinates.iter_mut().zip(corner) {
-            *coordinate = i64::from(*corner);
-        }
-        let mut row = at / self.row_bytes();
-        for (d, count, step) in &self.order[1..] {
-            coordinates[*d] += i64::from(row % count) * i64::from(*step);
-            row /= count;
-        }
+        let unit = i64::from(self.unit);
         // Bytes along the innermost dimension.
-        let from = coordinates[0] * element + i64::from(at % self.row_bytes());
-        let end = tensor.dims[0] as i64 * element;
+        let from = i64::from(corner[0]) * unit + i64::from(at % self.row_bytes());
+        let end = tensor.dims[0] as i64 * unit;
         let (start, end) = (
             (-from).clamp(0, 16) as u32,
             (end - from).clamp(0, 16) as u32,
         );
-        let inner = from.max(0) as u64;
-        let mut inside = coordinates[1..].iter().zip(&tensor.dims[1..]);
-        let inside = inside.all(|(at, dim)| (0..*dim as i64).contains(at));
-        let rows = coordinates[1..].iter().zip(&tensor.strides);
-        let rows = rows.map(|(at, stride)| (*at as u64).wrapping_mul(*stride));
-        let global = rows.fold(tensor.address, u64::wrapping_add);
-        let global = global.wrapping_add(match slice_bytes(tensor) {
-            None => inner,
-            Some(bytes) => {
-                let pixels = tensor.dims.len() - 2;
-                let slice = tensor.strides[pixels - 1].wrapping_mul(tensor.dims[pixels]);
-                (inner % bytes).wrapping_add((inner / bytes).wrapping_mul(slice))
-            }
-        });
+        let mut inside = start < end;
+        let mut global = tensor.address.wrapping_add(from.max(0) as u64);
+        let mut row = at / self.row_bytes();
+        for (d, first) in corner.iter().enumerate().skip(1) {
+            let step = i64::from(row % self.extent[d]) * i64::from(tensor.steps[d]);
+            row /= self.extent[d];
+            let coordinate = i64::from(*first) + step;
+            inside &= (0..tensor.dims[d] as i64).contains(&coordinate);
+            global = global.wrapping_add((coordinate as u64).wrapping_mul(tensor.strides[d - 1]));
+        }
         Chunk {
             shared: tensor.swizzle.place(shared + at),
             global,
-            valid: if inside && start < end {
-                start..end
-            } else {
-                0..0
-            },
+            valid: if inside { start..end } else { 0..0 },
         }
     }
 
@@ -391,23 +374,15 @@ impl Layout {
         }
     }
 
-    /// What a copy makes of elements: some types round to tf32, or lose subnormal numbers.
-    pub fn convert(&self, elements: &mut [u8]) {
-        let (flushes, rounds) = match self.tensor.data_type {
-            DataType::F32Ftz => (true, false),
-            DataType::Tf32 => (false, true),
-            DataType::Tf32Ftz => (true, true),
-            _ => return,
-        };
+    /// What a load makes of elements: those of tf32 are rounded. Subnormal numbers stay, also those that the
+    /// type says are flushed, as on an H200.
+    pub fn round(&self, elements: &mut [u8]) {
+        if !matches!(self.tensor.data_type, DataType::Tf32 | DataType::Tf32Ftz) {
+            return;
+        }
         for element in elements.chunks_exact_mut(4) {
-            let mut bits = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
-            if flushes && bits & 0x7f80_0000 == 0 {
-                bits &= 0x8000_0000;
-            }
-            if rounds {
-                bits = to_tf32(bits);
-            }
-            element.copy_from_slice(&bits.to_le_bytes());
+            let bits = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
+            element.copy_from_slice(&to_tf32(bits).to_le_bytes());
         }
     }
 }
@@ -417,28 +392,29 @@ fn choose<T: Copy>(all: &[T], number: u64, what: &str) -> Result<T, String> {
     found.ok_or_else(|| format!("a {what} below {}, found {number}", all.len()))
 }
 
-/// The bytes of a slice of channels, in an interleaved layout.
-fn slice_bytes(tensor: &Tensor) -> Option<u64> {
-    match tensor.interleave {
-        Interleave::None => None,
-        Interleave::Bytes16 => Some(16),
-        Interleave::Bytes32 => Some(32),
+/// How much of each dimension a tile has: elements at their steps. Interleaved, an H200 counts the channels,
+/// the last dimension but one, in slices; how it counts tiles of more than one slice is not known here.
+fn extent(tensor: &Tensor, unit: u32) -> Result<Vec<u32>, String> {
+    let dims = tensor.tile.iter().zip(&tensor.steps);
+    let mut extent = Vec::from_iter(dims.map(|(tile, step)| tile.div_ceil(*step)));
+    if tensor.interleave == Interleave::None {
+        // Steps along the innermost dimension are ignored.
+        extent[0] = tensor.tile[0];
+        return Ok(extent);
     }
-}
-
-fn order(tensor: &Tensor) -> Vec<(usize, u32, u32)> {
-    let dims = tensor.tile.iter().zip(&tensor.steps).enumerate();
-    let mut order = Vec::from_iter(dims.map(|(d, (tile, step))| (d, tile.div_ceil(*step), *step)));
-    // Steps along the innermost dimension are ignored.
-    (order[0].1, order[0].2) = (tensor.tile[0], 1);
-    if let Some(bytes) = slice_bytes(tensor) {
-        // The channels of a slice, the pixels, the slices, the images.
-        let channels = (bytes / tensor.data_type.bytes()) as u32;
-        let slices = order[0].1.div_ceil(channels);
-        order[0].1 = order[0].1.min(channels);
-        order.insert(order.len() - 1, (0, slices, channels));
+    let Some(channels) = tensor.dims.len().checked_sub(2).filter(|it| *it > 0) else {
+        return Err(format!("at least 3 dimensions for {:?}", tensor.interleave));
+    };
+    let of_slice = unit / tensor.data_type.bytes() as u32;
+    if extent[channels] > of_slice || tensor.steps[0] != 1 {
+        return Err(format!(
+            "interleaved tiles of one slice of {of_slice} channels, without steps of pixels, found tiles of {:?} \
+             and steps of {:?}",
+            tensor.tile, tensor.steps
+        ));
     }
-    order
+    extent[channels] = 1;
+    Ok(extent)
 }
 
 /// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves away from zero.
@@ -509,23 +485,37 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_channels_lie_behind_the_pixels() {
-        // 24 channels of 2 bytes, 4 pixels, 2 images; slices of 8 channels.
+    fn a_pixel_of_an_interleaved_tensor_is_a_slice_of_channels() {
+        // 7 pixels, 4 slices, 3 images, as the differential scenario has them.
         let tensor = Tensor {
             data_type: DataType::U16,
             address: 0,
-            dims: vec![24, 4, 2],
-            strides: vec![16, 192],
-            tile: vec![16, 2, 1],
+            dims: vec![7, 4, 3],
+            strides: vec![256, 1024],
+            tile: vec![5, 2, 2],
             steps: vec![1; 3],
-            interleave: Interleave::Bytes16,
-            swizzle: Swizzle::None,
+            interleave: Interleave::Bytes32,
+            swizzle: Swizzle::Bytes32,
             out_of_bounds: OutOfBounds::Zero,
         };
         let layout = Layout::decode(&tensor.encode(), 3).unwrap();
-        assert_eq!(layout.tile_bytes(), 64);
-        let global = |at| layout.chunk(&[8, 1, 1], 0, at).global;
-        assert_eq!([0, 16, 32, 48].map(global), [272, 288, 336, 352]);
+        assert_eq!(layout.tile_bytes(), 5 * 2 * 32);
+        let global = |at| layout.chunk(&[1, 2, 1], 0, at).global;
+        let first = 32 + 2 * 256 + 1024;
+        assert_eq!([0, 16, 160].map(global), [first, first + 16, first + 1024]);
+        let wide = Tensor {
+            tile: vec![5, 17, 2],
+            ..tensor
+        };
+        assert!(Layout::decode(&wide.encode(), 3).is_err());
+    }
+
+    #[test]
+    fn tf32_is_rounded_to_ten_bits_halves_away_from_zero() {
+        assert_eq!(to_tf32(0x3f80_1000), 0x3f80_2000);
+        assert_eq!(to_tf32(0xbf80_0fff), 0xbf80_0000);
+        assert_eq!(to_tf32(0xff80_0000), 0xff80_0000);
+        assert_eq!(to_tf32(0x7fc0_0001), 0x7fff_e000);
     }
 
     #[test]

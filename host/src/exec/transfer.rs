@@ -111,14 +111,13 @@ impl Machine<'_> {
             if let Some((place, len)) = global {
                 let valid = chunk.valid.start as usize..chunk.valid.end as usize;
                 bytes[valid.clone()].copy_from_slice(self.bytes(place, len));
-                tile.layout.convert(&mut bytes[valid]);
+                tile.layout.round(&mut bytes[valid]);
             }
             if let Some((place, _)) = shared {
                 self.put_bytes(place, &bytes, None, u16::MAX);
             }
         } else if let (Some((from, len)), Some((to, _))) = (shared, global) {
-            let mut bytes = self.bytes(from, len).to_vec();
-            tile.layout.convert(&mut bytes);
+            let bytes = self.bytes(from, len).to_vec();
             self.put_bytes(to, &bytes, reduce, u16::MAX);
         }
         Ok(())
