@@ -67,7 +67,9 @@ pub fn trap() {
 
 /// Changes how many registers each thread of the warp may use.
 ///
-/// `inc` waits until the CTA's pool has enough of them, `dec` returns them to the pool.
+/// `inc` waits until the CTA's pool has enough of them, `dec` returns them to the pool. It takes
+/// effect only in a kernel with `launch_bounds(threads, blocks)` or `maxnreg`: without either,
+/// also with `launch_bounds(threads)`, ptxas ignores it and says so.
 ///
 /// ```text
 /// setmaxnreg.change.sync.aligned.u32 imm_reg_count;
@@ -83,8 +85,8 @@ pub fn trap() {
 ///
 /// - All threads of the warpgroup execute the same call, and `inc` and `dec` of a warpgroup are
 ///   separated by a synchronisation of it.
-/// - `dec` comes before the warp needs more registers than that, and the kernel was launched
-///   with a known number of registers (`launch_bounds` or `maxnreg`).
+/// - `dec` comes before the warp needs more registers than that, and the kernel has a known
+///   number of registers (`launch_bounds(threads, blocks)` or `maxnreg`).
 #[inline(always)]
 pub unsafe fn setmaxnreg_inc<const IMM_REG_COUNT: i32>(_imm_reg_count: n32<IMM_REG_COUNT>)
 where
@@ -107,7 +109,9 @@ where
 
 /// Changes how many registers each thread of the warp may use.
 ///
-/// `inc` waits until the CTA's pool has enough of them, `dec` returns them to the pool.
+/// `inc` waits until the CTA's pool has enough of them, `dec` returns them to the pool. It takes
+/// effect only in a kernel with `launch_bounds(threads, blocks)` or `maxnreg`: without either,
+/// also with `launch_bounds(threads)`, ptxas ignores it and says so.
 ///
 /// ```text
 /// setmaxnreg.change.sync.aligned.u32 imm_reg_count;
@@ -123,8 +127,8 @@ where
 ///
 /// - All threads of the warpgroup execute the same call, and `inc` and `dec` of a warpgroup are
 ///   separated by a synchronisation of it.
-/// - `dec` comes before the warp needs more registers than that, and the kernel was launched
-///   with a known number of registers (`launch_bounds` or `maxnreg`).
+/// - `dec` comes before the warp needs more registers than that, and the kernel has a known
+///   number of registers (`launch_bounds(threads, blocks)` or `maxnreg`).
 #[inline(always)]
 pub unsafe fn setmaxnreg_dec<const IMM_REG_COUNT: i32>(_imm_reg_count: n32<IMM_REG_COUNT>)
 where

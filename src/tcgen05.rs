@@ -10,6 +10,11 @@
 //! [`tcgen05_wait_ld`] and [`tcgen05_wait_st`] wait for this thread's loads and stores,
 //! [`tcgen05_commit`] makes an mbarrier object track the other operations.
 //!
+//! Results of `tcgen05_ld_…` are in the array only behind [`tcgen05_wait_ld`]. In release builds the array
+//! is registers. In debug builds (`--profile dev`) it is local memory, and the compiler stores each register
+//! there behind the load and before the wait, which the PTX ISA does not allow: the values may be wrong. Build
+//! kernels that load from tensor memory with optimisation.
+//!
 //! A warp can access only a quarter of the lanes: warp `i` of a warpgroup lanes `32·i` to `32·i + 31`.
 //!
 //! ```
