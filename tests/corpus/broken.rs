@@ -1,4 +1,4 @@
-//! What comes out wrong without the marks of the link stage, and without the link stage: a table,
+//! What comes out wrong without the marks of the link stage, and without the link stage: tables,
 //! recorded in `broken.md` and established again by a test.
 
 use std::collections::BTreeMap;
@@ -26,8 +26,24 @@ pub fn add(facts: &mut Facts, column: usize, faults: &[(String, Fault)]) {
     }
 }
 
-/// The recorded table. Operations of which the same is true in one shape share a line.
-pub fn table(corpus: &[Kernel], facts: &Facts, versions: &str) -> String {
+/// The head of the record.
+pub fn introduction(versions: &str) -> String {
+    format!(
+        "# What goes wrong without the link stage\n\n\
+         {versions}\n\n\
+         Written and checked by `tests/corpus`. A line is a kernel of `ptx/corpus` that the link \
+         stage builds as written at every level; a cell says what became of it: how many of the operation there \
+         are *instead of* how many were written. Unrolling with a remainder is as bad as cloning into \
+         arms: the threads of a warp may be in different copies. \"Without marks\" is the link stage with \
+         `CUDA_PTX_LINK_WITHOUT_CONVERGENCE=1`; \"rustc\" is rustc alone, at the level named. Statics in \
+         shared memory are beyond it, so their accesses are all missing there, and the unresolved calls that \
+         convert addresses keep it from touching `ldmatrix` and its like. Debug builds are right, with and \
+         without.\n"
+    )
+}
+
+/// What goes wrong for one architecture. Operations of which the same is true in one shape share a line.
+pub fn table(arch: &str, corpus: &[Kernel], facts: &Facts) -> String {
     let mut lines: Vec<(&str, Vec<&str>, &[String; COLUMNS.len()])> = Vec::new();
     for kernel in corpus {
         let Some(broken) = facts.get(&kernel.name) else {
@@ -45,16 +61,7 @@ pub fn table(corpus: &[Kernel], facts: &Facts, versions: &str) -> String {
     lines.sort_by_key(|line| line.0);
 
     let mut text = format!(
-        "# What goes wrong without the link stage\n\n\
-         {versions}\n\n\
-         Written and checked by `tests/corpus`. A line is a kernel of `ptx/corpus` for sm_90a that the link \
-         stage builds as written at every level; a cell says what became of it: how many of the operation there \
-         are *instead of* how many were written. Unrolling with a remainder is as bad as cloning into \
-         arms: the threads of a warp may be in different copies. \"Without marks\" is the link stage with \
-         `CUDA_PTX_LINK_WITHOUT_CONVERGENCE=1`; \"rustc\" is rustc alone, at the level named. Statics in \
-         shared memory are beyond it, so their accesses are all missing there, and the unresolved calls that \
-         convert addresses keep it from touching `ldmatrix` and its like. Of {} kernels, {} go wrong \
-         somewhere, {} with rustc alone at level 3. Debug builds are right, with and without.\n\n\
+        "\n## {arch}\n\nOf {} kernels, {} go wrong somewhere, {} with rustc alone at level 3.\n\n\
          | shape | operation | {} |\n|---|---|{}\n",
         corpus.len(),
         facts.len(),
