@@ -313,9 +313,9 @@ fn tensors(rank: usize, copies: Copies) -> Vec<(Tensor, Vec<Vec<i64>>)> {
 /// the size of a tile, whose two channels are those of one slice.
 fn interleaved(rank: usize, loads: bool) -> Vec<(Tensor, Vec<Vec<i64>>)> {
     let (dims, tile): (&[u64], &[u32]) = match rank {
-        3 => (&[13, 4, 3], &[6, 2, 2]),
-        4 => (&[13, 5, 4, 3], &[6, 3, 2, 2]),
-        _ => (&[7, 5, 3, 4, 3], &[4, 3, 2, 2, 2]),
+        3 => (&[13, 4, 3], &[4, 2]),
+        4 => (&[13, 5, 4, 3], &[3, 2, 2]),
+        _ => (&[7, 5, 3, 4, 3], &[2, 2, 2, 2]),
     };
     let corners = [
         [0, 0, 0, 0, 0],
@@ -333,8 +333,10 @@ fn interleaved(rank: usize, loads: bool) -> Vec<(Tensor, Vec<Vec<i64>>)> {
     let kinds = layouts
         .into_iter()
         .flat_map(|layout| types.map(|of| (of, layout)));
-    let tensor = |(of, layout)| {
-        let tensor = Tensor::interleaved(of, layout, dims, tile);
+    let tensor = |(of, layout): (DataType, _)| {
+        // The driver wants rows of 16 bytes also here, as if pixels were elements.
+        let row = [16 / of.bytes() as u32];
+        let tensor = Tensor::interleaved(of, layout, dims, &[&row, tile].concat());
         (tensor, corners_of(rank, loads, 1, &corners))
     };
     kinds.map(tensor).collect()
