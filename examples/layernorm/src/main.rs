@@ -16,7 +16,7 @@ use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
 const CUBIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 
-const THREADS: u32 = 256;
+const THREADS: u32 = 512;
 const CLUSTER: u32 = 8;
 const KERNELS: [&str; 2] = ["layer_norm", "layer_norm_plain"];
 /// Elements of a row.
@@ -102,7 +102,7 @@ fn shared_bytes(length: usize) -> u32 {
 
 /// Executes a few rows under several schedules.
 fn on_cpu() -> Result<()> {
-    const LENGTH: usize = 8192;
+    const LENGTH: usize = 16384;
     // Enough to go around the ring.
     const ROWS: usize = 7;
     const SCHEDULES: u64 = 8;

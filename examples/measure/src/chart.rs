@@ -53,7 +53,7 @@ pub fn roofline(path: &Path, title: &str, outcomes: &[Outcome]) -> Result<()> {
                 entry.ms.median,
                 outcome.work.rate(entry.ms.median)
             );
-            text(&figures, end.max(LABELS + 4) + 6, y + 3, 12)?;
+            text(&figures, LABELS + LENGTH + 8, y + 3, 12)?;
         }
         y += ROW;
     }

@@ -48,9 +48,9 @@ kernel! {
     /// Normalises `rows` rows of `length` elements.
     ///
     /// # Safety
-    /// `length` is a multiple of 8192. The grid has a multiple of 8 CTAs, of 256 threads, with room for
+    /// `length` is a multiple of 16384. The grid has a multiple of 8 CTAs, of 512 threads, with room for
     /// 6 slices of `length / 8` elements in their dynamic shared memory.
-    #[launch_bounds(THREADS, 1)]
+    #[launch_bounds(THREADS, 2)]
     #[cluster_dim(8, 1, 1)]
     pub fn layer_norm(output: *mut f32, input: *const f32, gamma: *const f32, beta: *const f32, rows: u32, length: u32) {
         unsafe { normalise(Rows { output, input, gamma, beta, rows, length }) }

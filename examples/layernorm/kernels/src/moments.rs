@@ -8,7 +8,7 @@ use cuda_ptx::{get_sreg_tid_x, shared, shfl_sync_bfly};
 use crate::Quad;
 
 /// Threads of a block.
-pub const THREADS: u32 = 256;
+pub const THREADS: u32 = 512;
 const WARP: u32 = 32;
 const WARPS: u32 = THREADS / WARP;
 /// ε.
@@ -68,7 +68,7 @@ impl Moments {
         moments
     }
 
-    /// Those of every 256th group of four.
+    /// Those of every 512th group of four.
     #[inline(always)]
     unsafe fn of_thread(data: *const Quad, quads: usize) -> Self {
         let mine = || (get_sreg_tid_x() as usize..quads).step_by(THREADS as usize);

@@ -15,7 +15,7 @@ kernel! {
     /// Normalises a row of `length` elements for each CTA of the grid.
     ///
     /// # Safety
-    /// `length` is a multiple of 1024. The CTAs have 256 threads.
+    /// `length` is a multiple of 2048. The CTAs have 512 threads.
     #[launch_bounds(THREADS)]
     pub fn layer_norm_plain(output: *mut f32, input: *const f32, gamma: *const f32, beta: *const f32, rows: u32, length: u32) {
         unsafe { normalise(Rows { output, input, gamma, beta, rows, length }) }
