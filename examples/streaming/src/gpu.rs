@@ -267,7 +267,7 @@ fn shapes(multiprocessors: u32) -> impl Iterator<Item = Shape> {
     rings.into_iter().flat_map(move |[kib, warps, blocks]| {
         [1, 4, 16, 64, 256].map(|tiles| Shape {
             tile_bytes: kib << 10,
-            span_bytes: tiles * kib << 10,
+            span_bytes: (tiles * kib) << 10,
             warps,
             blocks: blocks * multiprocessors,
         })

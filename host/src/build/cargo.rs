@@ -67,6 +67,8 @@ pub fn build(kernels: &KernelCrate) -> Result<PathBuf> {
         .env("CARGO_ENCODED_RUSTFLAGS", rustflags(kernels).join("\x1f"))
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTUP_TOOLCHAIN")
+        // Set where a build script runs under `cargo clippy`: another compiler than `RUSTC`.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .stdout(Stdio::piped());
     if tools.bootstrap {
         command.env("RUSTC_BOOTSTRAP", "1");
