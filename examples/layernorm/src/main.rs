@@ -16,9 +16,10 @@ use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
 const CUBIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 
-const THREADS: u32 = 512;
 const CLUSTER: u32 = 8;
 const KERNELS: [&str; 2] = ["layer_norm", "layer_norm_plain"];
+/// Threads of their CTAs.
+const THREADS: [u32; 2] = [256, 512];
 /// Elements of a row.
 const LENGTHS: [usize; 3] = [16384, 32768, 65536];
 
@@ -102,7 +103,7 @@ fn shared_bytes(length: usize) -> u32 {
 
 /// Executes a few rows under several schedules.
 fn on_cpu() -> Result<()> {
-    const LENGTH: usize = 16384;
+    const LENGTH: usize = 8192;
     // Enough to go around the ring.
     const ROWS: usize = 7;
     const SCHEDULES: u64 = 8;
@@ -120,8 +121,9 @@ fn on_cpu() -> Result<()> {
             arguments.extend(buffers.map(|buffer| buffer.address().to_le_bytes().to_vec()));
             arguments.extend([ROWS, LENGTH].map(|x| (x as u32).to_le_bytes().to_vec()));
             // One cluster for all rows.
-            let blocks = if kernel == KERNELS[0] { CLUSTER } else { ROWS as u32 };
-            let mut grid = Grid::new([blocks, 1, 1], [THREADS, 1, 1]);
+            let (blocks, threads) =
+                if kernel == KERNELS[0] { (CLUSTER, THREADS[0]) } else { (ROWS as u32, THREADS[1]) };
+            let mut grid = Grid::new([blocks, 1, 1], [threads, 1, 1]);
             grid.shared_bytes = shared_bytes(LENGTH);
             let options = Options { seed: schedule, ..Options::default() };
             program.run(kernel, &grid, &arguments, &mut memory, &options)?;
@@ -164,9 +166,9 @@ impl Matrix<'_> {
             .u32(self.rows as u32)
             .u32(self.length as u32);
         let launch = if kernel == KERNELS[0] {
-            Launch::new(self.clusters * CLUSTER, THREADS).shared(shared_bytes(self.length))
+            Launch::new(self.clusters * CLUSTER, THREADS[0]).shared(shared_bytes(self.length))
         } else {
-            Launch::new(self.rows as u32, THREADS)
+            Launch::new(self.rows as u32, THREADS[1])
         };
         // SAFETY: the arguments are those of the kernels; the buffers live until the next synchronisation.
         unsafe { function.launch(&launch, &arguments)? };

@@ -417,15 +417,15 @@ fn extent(tensor: &Tensor, unit: u32) -> Result<Vec<u32>, String> {
     Ok(extent)
 }
 
-/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves away from zero.
+/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves to even.
 fn to_tf32(bits: u32) -> u32 {
     const INFINITY: u32 = 0x7f80_0000;
     const DROPPED: u32 = 0x1fff;
-    const HALF: u32 = 0x1000;
+    const BELOW_HALF: u32 = 0x0fff;
     match bits & 0x7fff_ffff {
         INFINITY => bits,
         magnitude if magnitude > INFINITY => 0x7fff_ffff & !DROPPED,
-        _ => (bits + HALF) & !DROPPED,
+        _ => (bits + BELOW_HALF + (bits >> 13 & 1)) & !DROPPED,
     }
 }
 
@@ -511,8 +511,9 @@ mod tests {
     }
 
     #[test]
-    fn tf32_is_rounded_to_ten_bits_halves_away_from_zero() {
-        assert_eq!(to_tf32(0x3f80_1000), 0x3f80_2000);
+    fn tf32_is_rounded_to_ten_bits_halves_to_even() {
+        assert_eq!(to_tf32(0x3f80_1000), 0x3f80_0000);
+        assert_eq!(to_tf32(0x3f80_3000), 0x3f80_4000);
         assert_eq!(to_tf32(0xbf80_0fff), 0xbf80_0000);
         assert_eq!(to_tf32(0xff80_0000), 0xff80_0000);
         assert_eq!(to_tf32(0x7fc0_0001), 0x7fff_e000);

@@ -15,10 +15,12 @@ use core::arch::nvptx::_syncthreads;
 use cuda_ptx::barrier::{Barrier, Cluster, Parity, Pipeline};
 use cuda_ptx::*;
 
-use moments::{Moments, THREADS};
+use moments::Moments;
 
 panic_trap!();
 
+/// Threads of a CTA.
+const THREADS: u32 = 256;
 /// CTAs that share a row.
 const CLUSTER: usize = 8;
 /// Slices in the ring of a CTA: of the row in use, of the one being stored, and of two being loaded.
@@ -48,9 +50,9 @@ kernel! {
     /// Normalises `rows` rows of `length` elements.
     ///
     /// # Safety
-    /// `length` is a multiple of 16384. The grid has a multiple of 8 CTAs, of 512 threads, with room for
+    /// `length` is a multiple of 8192. The grid has a multiple of 8 CTAs, of 256 threads, with room for
     /// 6 slices of `length / 8` elements in their dynamic shared memory.
-    #[launch_bounds(THREADS, 2)]
+    #[launch_bounds(THREADS, 1)]
     #[cluster_dim(8, 1, 1)]
     pub fn layer_norm(output: *mut f32, input: *const f32, gamma: *const f32, beta: *const f32, rows: u32, length: u32) {
         unsafe { normalise(Rows { output, input, gamma, beta, rows, length }) }
@@ -125,7 +127,7 @@ unsafe fn normalise(all: Rows) {
         // The moments of this slice, and then of the row.
         let slot = consumer.wait();
         let data = slices.add(slot.stage() * quads);
-        let moments = Moments::of_block(data, quads);
+        let moments = Moments::of_block::<THREADS>(data, quads);
         let moments = exchange(moments, length as f32, rank, turn);
         let (mean, scale) = (moments.mean, moments.scale(all.length));
 

@@ -7,10 +7,9 @@ use cuda_ptx::{get_sreg_tid_x, shared, shfl_sync_bfly};
 
 use crate::Quad;
 
-/// Threads of a block.
-pub const THREADS: u32 = 512;
 const WARP: u32 = 32;
-const WARPS: u32 = THREADS / WARP;
+/// Warps of the largest block.
+const WARPS: u32 = 16;
 /// ε.
 const EPSILON: f32 = 1e-5;
 
@@ -51,26 +50,27 @@ impl Moments {
 
     /// Those of the elements at `data`, which all threads of the block share; the first warp gets them.
     #[inline(always)]
-    pub unsafe fn of_block(data: *const Quad, quads: usize) -> Self {
+    pub unsafe fn of_block<const THREADS: u32>(data: *const Quad, quads: usize) -> Self {
         let thread = get_sreg_tid_x();
-        let mut moments = Self::of_thread(data, quads);
+        let mut moments = Self::of_thread::<THREADS>(data, quads);
         let mut count = (quads as u32 * 4 / THREADS) as f32;
-        moments = moments.merge_lanes::<WARP>(&mut count);
+        moments = moments.merge_lanes(WARP, &mut count);
         let of_warps = OF_WARPS.as_mut_ptr().cast::<Self>();
         if thread % WARP == 0 {
             *of_warps.add((thread / WARP) as usize) = moments;
         }
         _syncthreads();
         if thread < WARP {
-            moments = *of_warps.add((thread % WARPS) as usize);
-            moments = moments.merge_lanes::<WARPS>(&mut count);
+            let warps = THREADS / WARP;
+            moments = *of_warps.add((thread % warps) as usize);
+            moments = moments.merge_lanes(warps, &mut count);
         }
         moments
     }
 
-    /// Those of every 512th group of four.
+    /// Those of every `THREADS`th group of four.
     #[inline(always)]
-    unsafe fn of_thread(data: *const Quad, quads: usize) -> Self {
+    unsafe fn of_thread<const THREADS: u32>(data: *const Quad, quads: usize) -> Self {
         let mine = || (get_sreg_tid_x() as usize..quads).step_by(THREADS as usize);
         let mut sums = [0.0; 4];
         for i in mine() {
@@ -86,12 +86,12 @@ impl Moments {
         Self { mean, m2: squares[0] + squares[1] + (squares[2] + squares[3]) }
     }
 
-    /// Merges those of every `LANES` neighbouring lanes, each of `count` elements; all of them get the
+    /// Merges those of every `lanes` neighbouring lanes, each of `count` elements; all of them get the
     /// result.
     #[inline(always)]
-    unsafe fn merge_lanes<const LANES: u32>(mut self, count: &mut f32) -> Self {
+    unsafe fn merge_lanes(mut self, lanes: u32, count: &mut f32) -> Self {
         let mut distance = 1;
-        while distance < LANES {
+        while distance < lanes {
             let of_lane = |x| shfl_sync_bfly(x, distance, WARP - 1, u32::MAX);
             self = self.merge(Self { mean: of_lane(self.mean), m2: of_lane(self.m2) }, *count);
             *count *= 2.0;

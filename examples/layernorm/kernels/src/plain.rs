@@ -4,8 +4,11 @@ use core::arch::nvptx::_syncthreads;
 
 use cuda_ptx::{get_sreg_ctaid_x, get_sreg_tid_x, kernel, shared};
 
-use crate::moments::{Moments, THREADS};
+use crate::moments::Moments;
 use crate::{Quad, Rows};
+
+/// Threads of a CTA: more than the other kernel has, because nothing else hides the loads' latency.
+const THREADS: u32 = 512;
 
 shared! {
     static OF_ROW: Moments;
@@ -30,7 +33,7 @@ unsafe fn normalise(all: Rows) {
     let (input, output) = (all.input.cast::<Quad>().add(first), all.output.cast::<Quad>().add(first));
     let (gamma, beta) = (all.gamma.cast::<Quad>(), all.beta.cast::<Quad>());
 
-    let moments = Moments::of_block(input, quads);
+    let moments = Moments::of_block::<THREADS>(input, quads);
     if thread == 0 {
         *OF_ROW.as_mut_ptr() = moments;
     }

@@ -178,15 +178,15 @@ impl Tensor {
     }
 }
 
-/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves away from zero.
+/// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves to even.
 fn to_tf32(bits: u32) -> u32 {
     const INFINITY: u32 = 0x7f80_0000;
     const DROPPED: u32 = 0x1fff;
-    const HALF: u32 = 0x1000;
+    const BELOW_HALF: u32 = 0x0fff;
     match bits & 0x7fff_ffff {
         INFINITY => bits,
         magnitude if magnitude > INFINITY => 0x7fff_ffff & !DROPPED,
-        _ => (bits + HALF) & !DROPPED,
+        _ => (bits + BELOW_HALF + (bits >> 13 & 1)) & !DROPPED,
     }
 }
 
@@ -545,9 +545,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tf32_is_rounded_to_ten_bits_with_halves_away_from_zero() {
+    fn a_tf32_is_rounded_to_ten_bits_with_halves_to_even() {
         assert_eq!(to_tf32(0x3f80_0fff), 0x3f80_0000);
-        assert_eq!(to_tf32(0xbf80_1000), 0xbf80_2000);
+        assert_eq!(to_tf32(0xbf80_1000), 0xbf80_0000);
+        assert_eq!(to_tf32(0xbf80_3000), 0xbf80_4000);
         assert_eq!(to_tf32(0x7f7f_ffff), 0x7f80_0000);
         assert_eq!(to_tf32(0xff80_0000), 0xff80_0000);
     }
