@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{self, Arch, KernelCrate};
 use crate::driver::{Arguments, Driver, Launch, Module};
 use crate::exec::Program;
+use crate::guide;
 use crate::guide::check::{self, poisoned};
 use crate::guide::device::{Buffer, Device, Kernel};
 use crate::toolchain;
@@ -96,9 +97,7 @@ impl Job {
     /// If there is no GPU, a launch fails, or a result is wrong.
     pub fn run(&self) -> Result<u32> {
         let driver = Driver::open()?;
-        let image = std::fs::read(&self.image)
-            .with_context(|| format!("cannot read {}", self.image.display()))?;
-        let module = driver.load(&image)?;
+        let module = driver.load(&guide::read_image(&self.image)?)?;
         let mut session = Session::new(Device::Gpu(&driver), Some(&module));
         for case in CASES {
             session.run(case)?;

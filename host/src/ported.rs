@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{self, Arch, CppTwin, KernelCrate};
 use crate::driver::{Arguments, DataType, Driver, Launch, TensorMapBuilder};
-use crate::guide::{check, random};
+use crate::guide::{self, check, random};
 use crate::toolchain;
 
 const CLUSTER_SIZE: u32 = 4;
@@ -52,9 +52,7 @@ impl Job {
     /// If there is no GPU, a launch fails, or an element is wrong.
     pub fn run(&self) -> Result<u32> {
         let driver = Driver::open()?;
-        let image = std::fs::read(&self.image)
-            .with_context(|| format!("cannot read {}", self.image.display()))?;
-        let module = driver.load(&image)?;
+        let module = driver.load(&guide::read_image(&self.image)?)?;
         let kernel = module.function("transpose_multicast")?;
         let mut launches = 0;
         for (tiles, block) in [(1, 32), (3, 128), (1000, 128), (5000, 1024)] {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{self, Arch, KernelCrate};
 use crate::driver::{Arguments, DataType, Driver, Launch, Swizzle, TensorMapBuilder};
-use crate::guide::{check, random};
+use crate::guide::{self, check, random};
 use crate::toolchain;
 
 /// The tile of C that a CTA computes.
@@ -151,9 +151,7 @@ impl Job {
     /// If there is no GPU, a launch fails, or an element is wrong.
     pub fn run(&self) -> Result<Outcome> {
         let driver = Driver::open()?;
-        let image = std::fs::read(&self.image)
-            .with_context(|| format!("cannot read {}", self.image.display()))?;
-        let module = driver.load(&image)?;
+        let module = driver.load(&guide::read_image(&self.image)?)?;
         let kernel = module.function(self.element.kernel())?;
         let mut outcome = Outcome {
             launches: 0,

@@ -20,8 +20,8 @@ use crate::build::{self, Arch, KernelCrate};
 use crate::child::{self, ChildJob};
 use crate::driver::isolate::ChildFailure;
 use crate::driver::{Arguments, Driver, Launch};
-use crate::guide::check;
 use crate::guide::device::{Device, Kernel};
+use crate::guide::{self, check};
 use crate::toolchain;
 
 pub use cases::{Case, Warps, cases};
@@ -75,9 +75,7 @@ impl Job {
     /// If there is no GPU, a launch fails, or a result is wrong; the message has the kernel's name.
     pub fn run(&self) -> Result<usize> {
         let driver = Driver::open()?;
-        let image = std::fs::read(&self.image)
-            .with_context(|| format!("cannot read {}", self.image.display()))?;
-        let module = driver.load(&image)?;
+        let module = driver.load(&guide::read_image(&self.image)?)?;
         let mut cases = cases(self.warps);
         if let Some(kernels) = &self.kernels {
             cases.retain(|case| kernels.contains(&case.kernel));

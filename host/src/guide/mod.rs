@@ -300,7 +300,8 @@ pub fn check_input(path: &std::path::Path) -> Result<()> {
     input::open(path).map(drop)
 }
 
-fn read_image(path: &std::path::Path) -> Result<Vec<u8>> {
+/// The bytes of an image.
+pub(crate) fn read_image(path: &std::path::Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read the image {}", path.display()))
 }
 
