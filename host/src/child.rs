@@ -35,7 +35,7 @@ pub enum ChildJob {
     /// Timing of instruction forms.
     Bench(bench::job::FormsJob),
     /// Timing of a situation.
-    Situation(bench::job::SituationJob),
+    Situation(bench::situation_job::SituationJob),
     /// The runnable kernels of the corpus.
     Corpus(corpus::Job),
     /// A kernel that must fail.

@@ -54,6 +54,9 @@ pub struct Form {
     pub unroll: u32,
     /// Bytes that a step moves.
     pub bytes: u32,
+    /// Whether a step costs more at some places of global memory than at others.
+    #[serde(default)]
+    pub places: bool,
     /// Threads of the smallest block.
     pub threads: u32,
     /// What else a step holds.
@@ -274,6 +277,7 @@ fn link_form(link: Link) -> Form {
         cluster: false,
         unroll: 64,
         bytes: 0,
+        places: false,
         threads: 32,
         with: String::new(),
         sass: String::new(),
@@ -292,6 +296,7 @@ fn timed_form(Subject { kernel, setup }: &Subject) -> Form {
         cluster: setup.cluster,
         unroll: setup.unroll,
         bytes: setup.bytes,
+        places: setup.places,
         threads: setup.threads,
         with: setup.with.to_owned(),
         sass: String::new(),

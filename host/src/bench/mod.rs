@@ -7,7 +7,8 @@
 //! | one kernel per form and language | [`source`] |
 //! | cubins, and their machine code compared | [`images`] |
 //! | kernels written by hand, and where each is measured | [`situations`] |
-//! | launches, in child processes | [`job`] |
+//! | launches in pairs, and what stands for all of them | [`pairs`] |
+//! | launches, in child processes | [`job`], [`situation_job`] |
 //! | all jobs in turn | [`runner`] |
 //! | tables and charts | [`report`], [`chart`] |
 //! | the page that says what to choose | [`costs`] |
@@ -18,9 +19,11 @@ pub mod costs;
 pub mod forms;
 pub mod images;
 pub mod job;
+pub mod pairs;
 pub mod report;
 pub mod runner;
 pub mod setup;
+pub mod situation_job;
 pub mod situations;
 pub mod source;
 pub mod statistics;

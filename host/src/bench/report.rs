@@ -7,9 +7,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::chart::{self, Axes, Bar, Series};
-use super::job::{Latency, Measured, SituationPoint, Throughput};
+use super::job::{Measured, Throughput};
+use super::pairs::Latency;
 use super::runner::{Results, SituationResult};
 use super::setup::{Actor, Chain, Link};
+use super::situation_job::SituationPoint;
 use super::situations::{FIRST, PAGE};
 use super::source::{LINKS, link_name};
 use super::statistics::median;
@@ -81,6 +83,7 @@ impl Results {
         if let Some(agreement) = self.repeated() {
             let _ = write!(out, "{agreement}\n\n");
         }
+        out += &self.statistics_in_words();
         out += "`cycles` is the slope of chains of 64, 128, 192 and 256 steps, in Rust and in C++. What makes a step \
                 wait for the one before, and what is in a step besides the instruction:\n\n\
                 | chain | a step |\n|---|---|\n\
@@ -103,13 +106,38 @@ impl Results {
         out
     }
 
+    fn statistics_in_words(&self) -> String {
+        let pairs_of = |places: bool| {
+            let form = self.timed.iter().find(|m| m.form.places == places);
+            form.and_then(|m| m.latency.cycles.first()).map(Vec::len)
+        };
+        let mut words = String::new();
+        if let Some(pairs) = pairs_of(false) {
+            let _ = write!(
+                words,
+                "A cost is the median of {pairs} pairs of launches, Rust and C++ in turn."
+            );
+        }
+        if let Some(pairs) = pairs_of(true) {
+            let forms = self.timed.iter().filter(|m| m.form.places).count();
+            let _ = write!(
+                words,
+                " What {forms} forms cost depends on the slice of the L2 cache that their bytes are in: each pair has \
+                 another place in global memory, and the cost is the mean of the middle 80 % of {pairs} places. So it is \
+                 for loads from memory. `statistic` in the JSON says which it is.",
+            );
+        }
+        words + "\n\n"
+    }
+
     /// Whether the second run of the same command found what the first did; nothing if there was none.
     #[must_use]
     pub fn repeated(&self) -> Option<Agreement> {
         let forms = self.timed.iter().filter(|m| !m.form.collapsed);
-        let forms = forms.filter_map(|m| Some((form_name(m), &m.latency, m.again.as_ref()?)));
+        let forms = forms
+            .filter_map(|m| Some((form_name(m), m.latency.slopes(), m.again.as_ref()?.slopes())));
         let points = self.points();
-        let points = points.filter_map(|(name, p)| Some((name, &p.steps, p.again.as_ref()?)));
+        let points = points.filter_map(|(name, p)| Some((name, p.operation, p.again?)));
         Agreement::of(forms, points)
     }
 
@@ -119,18 +147,18 @@ impl Results {
         let latencies: HashMap<_, _> = other
             .timed
             .iter()
-            .map(|m| (form_name(m), &m.latency))
+            .map(|m| (form_name(m), m.latency.slopes()))
             .collect();
         let forms = self.timed.iter().filter(|m| !m.form.collapsed);
         let forms = forms.filter_map(|m| {
             let name = form_name(m);
             let other = latencies.get(&name)?;
-            Some((name, &m.latency, *other))
+            Some((name, m.latency.slopes(), *other))
         });
-        let steps: HashMap<_, _> = other.points().map(|(name, p)| (name, &p.steps)).collect();
+        let operations: HashMap<_, _> = other.points().map(|(n, p)| (n, p.operation)).collect();
         let points = self.points().filter_map(|(name, p)| {
-            let other = steps.get(&name)?;
-            Some((name, &p.steps, *other))
+            let other = operations.get(&name)?;
+            Some((name, p.operation, *other))
         });
         Agreement::of(forms, points)
     }
@@ -715,7 +743,10 @@ pub struct Agreement {
     points: Share,
 }
 
-/// The slopes of one kind, Rust's and C++'s, and those that are further apart than [`SAME`].
+/// A name with the cycles in Rust and C++ that two runs found.
+type Twice = (String, [f64; 2], [f64; 2]);
+
+/// The cycles of one kind, Rust's and C++'s, and those that are further apart than [`SAME`].
 #[derive(Clone, Debug, PartialEq)]
 struct Share {
     all: usize,
@@ -724,10 +755,7 @@ struct Share {
 
 impl Agreement {
     /// Of names with the first and the second run; nothing of nothing.
-    fn of<'a>(
-        forms: impl Iterator<Item = (String, &'a Latency, &'a Latency)>,
-        points: impl Iterator<Item = (String, &'a Latency, &'a Latency)>,
-    ) -> Option<Self> {
+    fn of(forms: impl Iterator<Item = Twice>, points: impl Iterator<Item = Twice>) -> Option<Self> {
         let agreement = Self {
             forms: Share::of(forms),
             points: Share::of(points),
@@ -737,7 +765,7 @@ impl Agreement {
 }
 
 impl Share {
-    fn of<'a>(pairs: impl Iterator<Item = (String, &'a Latency, &'a Latency)>) -> Self {
+    fn of(pairs: impl Iterator<Item = Twice>) -> Self {
         let mut share = Self {
             all: 0,
             apart: Vec::new(),
@@ -745,7 +773,7 @@ impl Share {
         for (name, first, second) in pairs {
             for (side, language) in ["Rust", "C++"].into_iter().enumerate() {
                 share.all += 1;
-                let [a, b] = [first, second].map(|latency| latency.fit[side].slope);
+                let (a, b) = (first[side], second[side]);
                 if apart(a, b) {
                     share
                         .apart
@@ -763,7 +791,7 @@ impl fmt::Display for Agreement {
         let within = |share: &Share| share.all - share.apart.len();
         write!(
             f,
-            "A second run: {} of {} medians of forms and {} of {} of situations are within {:.0} %.",
+            "A second run: {} of {} costs of forms and {} of {} of situations are within {:.0} %.",
             within(forms),
             forms.all,
             within(points),
@@ -787,12 +815,9 @@ fn form_name(measured: &Measured) -> String {
     format!("`{}`", measured.form.kernel)
 }
 
-/// Whether the second run found another median.
-fn unsteady(first: &Latency, second: Option<&Latency>) -> bool {
-    second.is_some_and(|second| {
-        let mut sides = first.fit.iter().zip(&second.fit);
-        sides.any(|(a, b)| apart(a.slope, b.slope))
-    })
+/// Whether the second run found another cost.
+fn unsteady(first: [f64; 2], second: Option<[f64; 2]>) -> bool {
+    second.is_some_and(|second| (0..2).any(|side| apart(first[side], second[side])))
 }
 
 fn unequal(measured: &Measured) -> bool {
@@ -887,7 +912,12 @@ fn remarks(measured: &Measured) -> String {
     if crooked(measured) {
         remarks.push("**R² low**".to_owned());
     }
-    if !form.collapsed && unsteady(&measured.latency, measured.again.as_ref()) {
+    if !form.collapsed
+        && unsteady(
+            measured.latency.slopes(),
+            measured.again.as_ref().map(Latency::slopes),
+        )
+    {
         remarks.push("**unsteady**".to_owned());
     }
     if unequal(measured) {
@@ -905,7 +935,7 @@ fn point_remarks(point: &SituationPoint) -> String {
     let marks = [
         (rust.r2.min(cpp.r2) < STRAIGHT, "**R² low**"),
         (!is_equal(point.steps.ratio), "**unequal**"),
-        (unsteady(&point.steps, point.again.as_ref()), "**unsteady**"),
+        (unsteady(point.operation, point.again), "**unsteady**"),
     ];
     let marks = marks.iter().filter(|(holds, _)| *holds);
     Vec::from_iter(marks.map(|(_, mark)| *mark)).join("; ")
@@ -947,7 +977,6 @@ fn table_of(situation: &SituationResult) -> String {
 mod tests {
     use super::*;
     use crate::bench::situations::SITUATIONS;
-    use crate::bench::statistics::Line;
 
     #[test]
     fn every_published_figure_has_a_form_or_a_point() {
@@ -961,34 +990,16 @@ mod tests {
         }
     }
 
-    fn latency(slopes: [f64; 2]) -> Latency {
-        Latency {
-            fit: slopes.map(|slope| Line {
-                slope,
-                intercept: 0.0,
-                r2: 1.0,
-            }),
-            ratio: 1.0,
-            ratio_interval: [1.0; 2],
-            cycles: Vec::new(),
-        }
-    }
-
     #[test]
-    fn medians_more_than_three_percent_apart_are_named() {
-        let (first, close, far) = (
-            latency([100.0, 50.0]),
-            latency([102.9, 50.0]),
-            latency([103.1, 50.0]),
-        );
+    fn costs_more_than_three_percent_apart_are_named() {
         let pairs = [
-            ("near".to_owned(), &first, &close),
-            ("off".to_owned(), &first, &far),
+            ("near".to_owned(), [100.0, 50.0], [102.9, 50.0]),
+            ("off".to_owned(), [100.0, 50.0], [103.1, 50.0]),
         ];
         let agreement = Agreement::of(pairs.into_iter(), std::iter::empty()).unwrap();
         assert_eq!(
             agreement.to_string(),
-            "A second run: 3 of 4 medians of forms and 0 of 0 of situations are within 3 %. \
+            "A second run: 3 of 4 costs of forms and 0 of 0 of situations are within 3 %. \
              The others: off (Rust: 100.0, then 103.1)."
         );
         assert!(Agreement::of(std::iter::empty(), std::iter::empty()).is_none());

@@ -12,16 +12,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use super::images::{Form, Images, Untimed};
-use super::job::{Clocks, FormsJob, Measured, SituationJob, SituationPoint};
+use super::job::{Clocks, FormsJob, Measured};
+use super::pairs::Latency;
+use super::situation_job::{SituationJob, SituationPoint};
 use super::situations::{SITUATIONS, Situation};
 use crate::child::{self, ChildJob};
 use crate::driver::Driver;
 
-/// Forms of a job. A form takes some 30 ms.
+/// Forms of a job. A form takes some 30 ms, and 300 ms if it depends on places.
 const FORMS_PER_JOB: usize = 20;
 
 /// What a job may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Forms of a function that may fail before the others are not tried.
 const FAILURES: usize = 1;
@@ -284,7 +286,7 @@ impl Results {
                 .find(|s| s.kernel == again.kernel);
             let points = first.into_iter().flat_map(|first| &mut first.points);
             for (point, again) in points.zip(again.points) {
-                point.again = Some(again.steps);
+                point.again = Some(again.operation);
             }
             progress.inc(1);
         }
@@ -301,7 +303,11 @@ impl Results {
                 .collect();
             for measured in self.timed.iter_mut().chain(&mut self.links) {
                 if let Some(latency) = again.remove(&measured.form.kernel) {
-                    measured.again = Some(latency);
+                    // The raw points of the first run are enough.
+                    measured.again = Some(Latency {
+                        cycles: Vec::new(),
+                        ..latency
+                    });
                 }
             }
         }

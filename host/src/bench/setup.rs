@@ -57,6 +57,8 @@ pub struct Setup {
     pub unroll: u32,
     /// Bytes that a step moves, for copies.
     pub bytes: u32,
+    /// Whether a step costs more at some places of global memory than at others.
+    pub places: bool,
     /// Threads of the smallest block, if not a warp.
     pub threads: u32,
     /// What the barriers are initialised with.
@@ -104,6 +106,7 @@ impl Setup {
             cluster: false,
             unroll: MANY,
             bytes: 0,
+            places: false,
             threads: 32,
             barrier: Barrier::Open,
             step: CALL_STEP,
@@ -128,6 +131,7 @@ impl Setup {
             chain: Chain::Completion,
             unroll: FEW,
             bytes,
+            places: true,
             barrier: Barrier::One,
             step,
             with,
@@ -139,6 +143,7 @@ impl Setup {
         Self {
             chain: Chain::Exchange,
             cluster: true,
+            places: false,
             ..Self::waits(
                 EXCHANGE_STEP,
                 "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
@@ -243,9 +248,11 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             ..Setup::order(Warp).in_cluster()
         },
         "cp_async_bulk_commit_group" => Setup::order(Lane),
-        _ if starts("cp_async_bulk_wait_group") || starts("cp_async_bulk_prefetch") => {
-            Setup::order(Lane)
-        }
+        _ if starts("cp_async_bulk_wait_group") => Setup::order(Lane),
+        _ if starts("cp_async_bulk_prefetch") => Setup {
+            places: true,
+            ..Setup::order(Lane)
+        },
         "cp_async_bulk" | "cp_reduce_async_bulk" if has("bar") && from_shared(variant) => {
             Setup::exchange(COPY_BYTES)
         }

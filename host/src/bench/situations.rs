@@ -37,6 +37,9 @@ pub struct Point {
     pub cluster: u32,
     /// Bytes of shared memory behind the barriers.
     pub buffer: u32,
+    /// Pairs of launches, one in each language.
+    #[serde(default)]
+    pub pairs: usize,
     /// Whether as many clusters run as there are multiprocessors, instead of one.
     pub chip: bool,
     /// Whether each launch reads global memory that none has read before.
@@ -53,6 +56,7 @@ const POINT: Point = Point {
     threads: 32,
     cluster: 1,
     buffer: 8192,
+    pairs: 31,
     chip: false,
     fresh: false,
     first: false,
@@ -153,6 +157,7 @@ fn from_memory() -> Vec<Point> {
             p: size,
             q: size.max(page),
             buffer: size.max(8192),
+            pairs: 120,
             fresh: true,
             ..POINT
         })
@@ -172,6 +177,7 @@ fn of_first_load() -> impl Iterator<Item = Point> {
             p: size,
             q: size,
             buffer: size.max(8192),
+            pairs: 1024,
             fresh: true,
             first: true,
             ..POINT
@@ -444,6 +450,13 @@ pub const SITUATIONS: &[Situation] = &[
         "bytes",
         1,
         by_size_and_stages,
+    ),
+    situation(
+        "bulk_load_tested",
+        "bulk load and wait by mbarrier.test_wait in a loop",
+        "bytes",
+        1,
+        by_size,
     ),
     situation(
         "bulk_load_apart",

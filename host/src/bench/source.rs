@@ -74,6 +74,7 @@ fn link_kernel(link: Link, language: &dyn Language) -> String {
             cluster: false,
             unroll: 64,
             bytes: 0,
+            places: false,
             threads: 32,
             barrier: Barrier::Open,
             step: "",

@@ -47,6 +47,15 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The mean without the lowest and the highest tenth of the values. `NaN` of nothing.
+#[must_use]
+pub fn trimmed_mean(values: &[f64]) -> f64 {
+    let sorted = sorted(values);
+    let cut = sorted.len() / 10;
+    let middle = &sorted[cut..sorted.len() - cut];
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
 /// An interval that holds the median of the population with a probability of at least 95 %, whatever its
 /// distribution: between two order statistics, by the binomial distribution.
 #[must_use]
@@ -99,6 +108,13 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn the_trimmed_mean_leaves_out_a_tenth_on_either_side() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1e6];
+        assert_eq!(trimmed_mean(&values), 5.5);
+        assert_eq!(trimmed_mean(&[1.0, 4.0]), 2.5);
     }
 
     #[test]

@@ -83,6 +83,12 @@ INLINE void wait(uint64_t* bar, uint32_t parity) {
   }
 }
 
+// As `wait`, but the thread does not sleep between its tests.
+INLINE void test(uint64_t* bar, uint32_t parity) {
+  while (!mbarrier_test_wait_parity(bar, parity)) {
+  }
+}
+
 template <typename T>
 INLINE T* map_to(T* pointer, uint32_t rank) {
   uint64_t mapped;

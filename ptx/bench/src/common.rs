@@ -153,6 +153,12 @@ pub unsafe fn wait(bar: *mut u64, parity: u32) {
     while !mbarrier_try_wait_parity(bar, parity) {}
 }
 
+/// As `wait`, but the thread does not sleep between its tests.
+#[inline(always)]
+pub unsafe fn test(bar: *mut u64, parity: u32) {
+    while !mbarrier_test_wait_parity(bar, parity) {}
+}
+
 /// The same place in the shared memory of another CTA of the cluster.
 #[inline(always)]
 pub unsafe fn map_to<T>(pointer: *mut T, rank: u32) -> *mut T {

@@ -3,7 +3,7 @@
 constexpr uint32_t REGION = 16 << 20;
 constexpr uint32_t SHARE = 64 << 10;
 
-#define STREAM_IN(name)                                                                                  \
+#define STREAM_IN(name, wait)                                                                            \
   SITUATION(name) {                                                                                      \
     init_barriers(q, 1);                                                                                 \
     uint32_t stage = 0, parity = 0, offset = blockIdx.x * SHARE;                                         \
@@ -38,9 +38,11 @@ constexpr uint32_t SHARE = 64 << 10;
       }                                                                                                  \
     }                                                                                                    \
   }
-STREAM_IN(bulk_load)
+STREAM_IN(bulk_load, wait)
+// The same, and each wait tests again and again.
+STREAM_IN(bulk_load_tested, test)
 // The same on all multiprocessors.
-STREAM_IN(chip_load)
+STREAM_IN(chip_load, wait)
 
 SITUATION(bulk_load_apart) {
   init_barriers(1, 1);

@@ -5,7 +5,8 @@ use core::arch::asm;
 use cuda_ptx::*;
 
 use crate::common::{
-    arm, barrier, block_sync, buffer, cluster_sync, fixed, init_barriers, opaque, thread, wait,
+    arm, barrier, block_sync, buffer, cluster_sync, fixed, init_barriers, opaque, test, thread,
+    wait,
 };
 
 /// Loads stay within so many bytes of global memory, which the L2 cache holds.
@@ -15,7 +16,7 @@ const SHARE: u32 = 64 << 10;
 
 /// One thread of a CTA loads `p` bytes a step, with `q` loads in flight.
 macro_rules! stream_in {
-    ($name:ident) => {
+    ($name:ident, $wait:ident) => {
         situation! {
             /// One thread loads `p` bytes a step, with `q` loads in flight.
             fn $name(out, data, _maps, steps, passes, p, q) {
@@ -31,7 +32,7 @@ macro_rules! stream_in {
                     stage = 0;
                 }
                 timed!(out, steps, passes, block_sync(), thread() == 0, parity, {
-                    wait(barrier(stage), parity);
+                    $wait(barrier(stage), parity);
                     arm(barrier(stage), p);
                     cp_async_bulk_bar(space_cluster, space_global, buffer(stage * p), data.add(offset as usize), p, barrier(stage));
                     offset = (offset + p) % REGION;
@@ -44,7 +45,7 @@ macro_rules! stream_in {
                 if thread() == 0 {
                     let mut left = q;
                     while left > 0 {
-                        wait(barrier(stage), parity);
+                        $wait(barrier(stage), parity);
                         stage += 1;
                         if stage == q {
                             stage = 0;
@@ -57,9 +58,11 @@ macro_rules! stream_in {
         }
     };
 }
-stream_in!(bulk_load);
+stream_in!(bulk_load, wait);
+// The same, and each wait tests again and again.
+stream_in!(bulk_load_tested, test);
 // The same on all multiprocessors.
-stream_in!(chip_load);
+stream_in!(chip_load, wait);
 
 situation! {
     /// One thread loads `p` bytes and waits, `q` bytes further each time.
