@@ -17,6 +17,7 @@
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
 //! | [`wgmma`] | matrix products by warpgroups, on the GPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
+//! | [`formats`] | the narrow floating-point types: decoding, rounding, exact sums |
 //! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |
 //! | [`barriers`] | the typed barriers beyond the guide: launches and expected results |
 //! | [`corpus`] | kernels that invite the compiler to move barriers, on the GPU |
@@ -44,6 +45,7 @@ pub mod differential;
 #[cfg(feature = "gpu")]
 pub mod driver;
 pub mod exec;
+pub mod formats;
 pub mod generate;
 #[cfg(feature = "gpu")]
 pub mod guide;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{self, Arch, KernelCrate};
 use crate::driver::{Arguments, DataType, Driver, Launch, Swizzle, TensorMapBuilder};
+use crate::formats;
 use crate::guide::{self, check, random};
 use crate::toolchain;
 
@@ -93,8 +94,8 @@ impl Element {
     /// The element of these bits.
     fn value(self, bits: u16) -> f64 {
         match self {
-            Self::Bf16 => f64::from(f32::from_bits(u32::from(bits) << 16)),
-            Self::E4m3 => e4m3(bits as u8),
+            Self::Bf16 => formats::BF16.decode(bits.into()),
+            Self::E4m3 => formats::E4M3.decode(bits.into()),
         }
     }
 
@@ -107,20 +108,6 @@ impl Element {
             Self::E4m3 if number & 0x7F == 0x7F => 0,
             Self::E4m3 => (number & 0xFF) as u16,
         }
-    }
-}
-
-/// The number that a byte of e4m3 is.
-fn e4m3(byte: u8) -> f64 {
-    let (exponent, mantissa) = (i32::from(byte >> 3 & 15), f64::from(byte & 7));
-    let magnitude = match exponent {
-        0 => mantissa / 8.0 * 2f64.powi(-6),
-        _ => (1.0 + mantissa / 8.0) * 2f64.powi(exponent - 7),
-    };
-    if byte & 0x80 == 0 {
-        magnitude
-    } else {
-        -magnitude
     }
 }
 
@@ -272,21 +259,6 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn e4m3_is_what_the_format_says() {
-        let known = [
-            (0x00, 0.0),
-            (0x01, 2f64.powi(-9)),
-            (0x08, 2f64.powi(-6)),
-            (0x38, 1.0),
-            (0x7E, 448.0),
-            (0xB9, -1.125),
-        ];
-        for (byte, number) in known {
-            assert_eq!(e4m3(byte), number, "{byte:#x}");
-        }
-    }
 
     #[test]
     fn a_wrong_element_is_found() {

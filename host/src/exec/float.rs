@@ -2,108 +2,33 @@
 //!
 //! Rust rounds to nearest. A directed rounding is the nearest result moved by one unit where the
 //! sign of the error says so; narrow formats are computed in `f64`, which is wide enough that
-//! rounding twice is harmless, and rounded by [`narrow`].
+//! rounding twice is harmless, and rounded by [`Format::encode`].
 
 use super::op::{FloatMode, Round, Ty};
+use crate::formats::{self, Format};
 
 /// The NaN that arithmetic on `f32` gives.
 const NAN32: u32 = 0x7fff_ffff;
 /// The NaN that arithmetic on `f64` gives.
 const NAN64: u64 = 0xfff8_0000_0000_0000;
 
-/// A 16-bit format: significand bits with the hidden one, and the smallest normal exponent.
-#[derive(Clone, Copy)]
-struct Format {
-    precision: i32,
-    min_exponent: i32,
-    infinity: u64,
-}
-
-const HALF: Format = Format {
-    precision: 11,
-    min_exponent: -14,
-    infinity: 0x7c00,
-};
-const BRAIN: Format = Format {
-    precision: 8,
-    min_exponent: -126,
-    infinity: 0x7f80,
-};
-
-fn format(ty: Ty) -> Format {
+/// The format of one element.
+pub fn format(ty: Ty) -> Format {
     match ty {
-        Ty::F16 | Ty::F16x2 => HALF,
-        _ => BRAIN,
+        Ty::F16 | Ty::F16x2 => formats::F16,
+        Ty::Bf16 | Ty::Bf16x2 => formats::BF16,
+        _ => formats::F32,
     }
 }
 
 /// The value of a 16-bit float.
 pub fn widen(ty: Ty, bits: u64) -> f64 {
-    if matches!(ty, Ty::Bf16 | Ty::Bf16x2) {
-        return f64::from(f32::from_bits((bits as u32) << 16));
-    }
-    let sign = if bits & 0x8000 != 0 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 0x3ff) as f64);
-    match exponent {
-        0 => sign * fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        _ => sign * (1024.0 + fraction) * 2f64.powi(exponent - 25),
-    }
+    format(ty).decode(bits)
 }
 
 /// The 16-bit float nearest to `value` in the direction of `round`.
 pub fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
-    let Format {
-        precision,
-        min_exponent,
-        infinity,
-    } = format(ty);
-    if value.is_nan() {
-        return 0x7fff;
-    }
-    let bits = value.to_bits();
-    let sign = bits >> 63 << 15;
-    if value.is_infinite() {
-        return sign | infinity;
-    }
-    let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
-    if exponent == -1023 {
-        // Zero, or far below the smallest of these formats.
-        let away = value != 0.0 && away_from_zero(round, sign != 0, false, false);
-        return sign | u64::from(away);
-    }
-    let significand = bits & ((1 << 52) - 1) | 1 << 52;
-    let subnormal = (min_exponent - exponent).max(0);
-    let shift = (53 - precision + subnormal).min(63) as u32;
-    let (whole, rest) = (significand >> shift, significand & ((1 << shift) - 1));
-    let half = 1u64 << (shift - 1);
-    let up = match round {
-        Round::Near => rest > half || rest == half && whole & 1 == 1,
-        _ => rest != 0 && away_from_zero(round, sign != 0, false, false),
-    };
-    let whole = whole + u64::from(up);
-    let encoded = if subnormal > 0 {
-        whole
-    } else {
-        let biased = (exponent - min_exponent + 1) as u64;
-        // A carry out of the significand goes into the exponent.
-        (biased << (precision - 1)) + whole - (1 << (precision - 1))
-    };
-    if encoded < infinity {
-        return sign | encoded;
-    }
-    let to_infinity = round == Round::Near || away_from_zero(round, sign != 0, false, false);
-    sign | if to_infinity { infinity } else { infinity - 1 }
-}
-
-fn away_from_zero(round: Round, negative: bool, tie: bool, odd: bool) -> bool {
-    match round {
-        Round::Near => tie && odd,
-        Round::Zero => false,
-        Round::Down => negative,
-        Round::Up => !negative,
-    }
+    format(ty).encode(value, round, false)
 }
 
 /// `nearest`, moved if the exact value lies on its other side for `round`. `error` has the sign of
@@ -400,6 +325,7 @@ fn from_f64(ty: Ty, value: f64, round: Round, ftz: bool) -> u64 {
 fn round_to_integer(value: f64, round: Round) -> f64 {
     match round {
         Round::Near => value.round_ties_even(),
+        Round::NearAway => value.round(),
         Round::Zero => value.trunc(),
         Round::Down => value.floor(),
         Round::Up => value.ceil(),
@@ -533,30 +459,6 @@ mod tests {
         let inf = u64::from(f32::INFINITY.to_bits());
         let found = arithmetic32(Arithmetic::Sub, FloatMode::default(), inf, inf);
         assert_eq!(found, 0x7fff_ffff);
-    }
-
-    #[test]
-    fn every_half_survives_the_way_to_f64_and_back() {
-        for ty in [Ty::F16, Ty::Bf16] {
-            for bits in 0..=0xffffu64 {
-                let value = widen(ty, bits);
-                if !value.is_nan() {
-                    assert_eq!(narrow(ty, value, Round::Near), bits, "{ty:?} {bits:#x}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn halves_round_ties_to_even_and_overflow_to_infinity() {
-        let ulp = 2f64.powi(-10);
-        assert_eq!(narrow(Ty::F16, 1.0 + ulp / 2.0, Round::Near), 0x3c00);
-        assert_eq!(narrow(Ty::F16, 1.0 + 1.5 * ulp, Round::Near), 0x3c02);
-        assert_eq!(narrow(Ty::F16, 65520.0, Round::Near), 0x7c00);
-        assert_eq!(narrow(Ty::F16, 65519.9, Round::Near), 0x7bff);
-        assert_eq!(narrow(Ty::F16, 1e9, Round::Zero), 0x7bff);
-        assert_eq!(narrow(Ty::F16, 2f64.powi(-25), Round::Near), 0);
-        assert_eq!(narrow(Ty::F16, 2f64.powi(-25) * 1.01, Round::Near), 1);
     }
 
     #[test]

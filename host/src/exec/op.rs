@@ -1,6 +1,7 @@
 //! The decoded program: what the execution loop reads instead of text.
 
 use super::tensor::Field;
+pub use crate::formats::Round;
 
 /// A type of the PTX ISA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,17 +228,6 @@ pub enum Ternary {
         a_signed: bool,
         b_signed: bool,
     },
-}
-
-/// Rounding of a floating-point result, or of a conversion to an integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Round {
-    /// To nearest, ties to even.
-    #[default]
-    Near,
-    Zero,
-    Down,
-    Up,
 }
 
 /// How a floating-point instruction treats its operands and result.
