@@ -67,6 +67,15 @@ const MEMORY_ROWS: [Row; 6] = [
     Row("left_alone", "memory.rs", (2, 2, 64), &[Check::ExitedCta], "rank 1"),
 ];
 
+#[rustfmt::skip]
+const PRODUCT_ROWS: [Row; 5] = [
+    Row("early_sums", "products.rs", (1, 1, 128), &[Check::MatrixRegisters], "wgmma.wait_group"),
+    Row("unfenced_sums", "products.rs", (1, 1, 128), &[Check::MatrixFence], "wgmma.fence"),
+    Row("matrix_overwritten", "products.rs", (1, 1, 128), &[Check::MatrixBuffer], "this write"),
+    Row("unfenced_matrix", "products.rs", (1, 1, 128), &[Check::ProxyFence], "fence.proxy.async"),
+    Row("warps_apart", "products.rs", (1, 1, 128), &[Check::Divergence], "descriptors"),
+];
+
 impl Row {
     fn run(&self, program: &Program, suffix: &str, seed: u64) -> Result<(), Violation> {
         let (ctas, cluster, threads) = self.2;
@@ -122,7 +131,11 @@ fn every_mistake_is_found_by_name_and_every_correction_is_silent() {
         KernelCrate::new(manifest, Arch::SM_90A).linker(env!("CARGO_BIN_EXE_cuda-ptx-link"));
     build::build(&kernels, &out).unwrap();
     let program = Program::parse(&std::fs::read_to_string(&out).unwrap()).unwrap();
-    let rows: Vec<&Row> = ROWS.iter().chain(&MEMORY_ROWS).collect();
+    let rows: Vec<&Row> = ROWS
+        .iter()
+        .chain(&MEMORY_ROWS)
+        .chain(&PRODUCT_ROWS)
+        .collect();
     assert_eq!(program.kernels().count(), 2 * rows.len());
     thread::scope(|scope| {
         for rows in rows.chunks(rows.len().div_ceil(2)) {

@@ -269,6 +269,7 @@ impl<'a> Machine<'a> {
         let counts = self.operand(warp, current, *count);
         let expected = expect.map(|tx| self.operand(warp, current, tx));
         let mut tokens = [0; 32];
+        let agents = self.agents;
         let addresses = self.addresses(warp, current, addr);
         for lane in lanes(active) {
             let (rank, offset) = self.barrier_place(&addresses, lane, *space).at(lane)?;
@@ -307,7 +308,7 @@ impl<'a> Machine<'a> {
             if *release {
                 barrier.arrivals.release(number, thread);
             } else {
-                barrier.arrivals.release_relaxed(number, thread);
+                barrier.arrivals.release_relaxed(number, thread, agents);
             }
             barrier.pending -= count;
             if *drop {

@@ -39,8 +39,16 @@ pub enum Check {
     OutOfBounds,
     /// A read of memory that was never written.
     Uninitialised,
-    /// Threads of a warp that must execute an instruction together do not.
+    /// Threads of a warp, or warps of a warpgroup, that must execute an instruction together do not.
     Divergence,
+    /// Registers of a multiplication of a warpgroup are accessed before `wgmma.wait_group`.
+    MatrixRegisters,
+    /// `wgmma.fence` is missing between an access to registers and a multiplication that takes them.
+    MatrixFence,
+    /// Shared memory is written while a multiplication reads it.
+    MatrixBuffer,
+    /// A matrix descriptor, or metadata of a sparse matrix, without meaning.
+    Matrix,
     /// `trap`.
     Trap,
     /// The run took more instructions than it may.
@@ -70,6 +78,10 @@ impl Check {
             Self::OutOfBounds => "out of bounds",
             Self::Uninitialised => "uninitialised read",
             Self::Divergence => "barrier divergence",
+            Self::MatrixRegisters => "matrix registers",
+            Self::MatrixFence => "matrix fence",
+            Self::MatrixBuffer => "matrix buffer",
+            Self::Matrix => "matrix description",
             Self::Trap => "trap",
             Self::Limit => "instruction limit",
         }

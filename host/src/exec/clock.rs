@@ -23,7 +23,15 @@ impl Clock {
         }
     }
 
-    fn join(&mut self, other: &Self) {
+    /// The same, with the knowledge that a copy or multiplication has got to `tick`.
+    pub fn with(&self, number: u32, tick: u32) -> Rc<Self> {
+        let mut clock = self.clone();
+        let known = &mut clock.happened[number as usize];
+        *known = (*known).max(tick);
+        Rc::new(clock)
+    }
+
+    pub fn join(&mut self, other: &Self) {
         let raise = |mine: &mut Vec<u32>, theirs: &[u32]| {
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 *mine = (*mine).max(*theirs);
@@ -99,8 +107,14 @@ impl Arrivals {
         thread.own += 1;
     }
 
-    /// A relaxed arrival releases what its thread's last fence covers.
-    pub fn release_relaxed(&mut self, number: u32, thread: &ThreadClock) {
+    /// A relaxed arrival releases what its thread's last fence covers. It also tells which copies and multiplications
+    /// are over that the thread has waited for, since they were before it arrived; their numbers are from `agents`.
+    pub fn release_relaxed(&mut self, number: u32, thread: &ThreadClock, agents: u32) {
+        let over = &thread.base.happened[agents as usize..];
+        let known = &mut self.clock.happened[agents as usize..];
+        for (known, over) in known.iter_mut().zip(over) {
+            *known = (*known).max(*over);
+        }
         if let Some((known, own)) = &thread.before_fence {
             self.clock.join(known);
             let happened = &mut self.clock.happened[number as usize];
@@ -237,10 +251,10 @@ mod tests {
         let start = Rc::new(Clock::new(2));
         let [mut a, mut b] = [ThreadClock::new(&start), ThreadClock::new(&start)];
         let (mut phase, mut joins) = (Arrivals::new(2), Joins::default());
-        phase.release_relaxed(0, &a);
+        phase.release_relaxed(0, &a, 2);
         assert_eq!(phase.finish().happened, [0, 0]);
         joins.order(&mut a);
-        phase.release_relaxed(0, &a);
+        phase.release_relaxed(0, &a, 2);
         joins.see(&mut b, &phase.finish());
         assert_eq!(b.base.happened, [0, 0]);
         joins.order(&mut b);

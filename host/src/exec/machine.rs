@@ -14,6 +14,7 @@ use super::program::Program;
 use super::schedule::{Chooser, Deviations};
 use super::state::*;
 use super::step::Flow;
+use super::wgmma::Warpgroup;
 
 /// The shape of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +180,8 @@ impl Program {
             bail!("expected at most 16 CTAs in a cluster, found {shape:?}");
         }
         ensure!(
-            product(&grid.grid) < u32::MAX / (product(&shape) * threads + AGENTS),
+            product(&grid.grid)
+                < u32::MAX / (product(&shape) * (threads + threads.div_ceil(128)) + AGENTS),
             "expected fewer threads than there are numbers for, found a grid of {:?}",
             grid.grid
         );
@@ -314,9 +316,13 @@ impl<'a> Machine<'a> {
         [0, 1, 2].map(|axis| self.grid.grid[axis] / self.cluster_shape[axis])
     }
 
-    /// Numbers in the clocks of a cluster: its threads, then copies.
+    /// Numbers in the clocks of a cluster: its threads, then copies, then multiplications of warpgroups.
     pub fn domain(&self) -> u32 {
-        self.agents + AGENTS
+        self.agents + AGENTS + self.warpgroups_per_cta() * self.cluster_size()
+    }
+
+    pub fn warpgroups_per_cta(&self) -> u32 {
+        self.threads_per_cta().div_ceil(128)
     }
 
     /// Runs one cluster to its end. `false` if something is wrong, or if it uses what may order it among
@@ -393,6 +399,7 @@ impl<'a> Machine<'a> {
         let threads = self.threads_per_cta();
         let bytes = (self.program.dynamic_start + self.grid.shared_bytes) as usize;
         let function = &self.program.functions[self.kernel as usize];
+        let multiplies = self.program.functions.iter().any(|it| it.multiplies);
         let warps = (0..threads.div_ceil(32)).map(|number| {
             let count = (threads - number * 32).min(32);
             let live = (u64::from(u32::MAX) >> (32 - count)) as u32;
@@ -417,6 +424,7 @@ impl<'a> Machine<'a> {
                     give_up: false,
                 }],
                 threads: vec![ThreadClock::new(clock); 32],
+                flight: multiplies.then(Box::default),
                 ..Warp::default()
             }
         });
@@ -428,6 +436,12 @@ impl<'a> Machine<'a> {
             invalidated: HashMap::new(),
             named: (0..16).map(|_| NamedBarrier::default()).collect(),
             warps: warps.collect(),
+            warpgroups: match multiplies {
+                true => (0..self.warpgroups_per_cta())
+                    .map(|_| Warpgroup::default())
+                    .collect(),
+                false => Vec::new(),
+            },
             live_threads: threads,
         }
     }
@@ -463,6 +477,8 @@ impl<'a> Machine<'a> {
     fn planned_turn(&mut self) -> std::result::Result<bool, Violation> {
         let copies = self.clusters.iter().flat_map(|it| &it.copies);
         let pieces: usize = copies.map(|copy| copy.pieces.len()).sum();
+        let groups = (0..self.clusters.len()).map(|cluster| self.ready_warpgroups(cluster).len());
+        let pieces = pieces + groups.sum::<usize>();
         if self.chooser.below(1 + pieces) > 0 {
             self.move_a_piece()
                 .map_err(|fault| self.blame_copy(*fault))?;
@@ -568,6 +584,16 @@ impl<'a> Machine<'a> {
             }
             self.move_piece_of(cluster, 0)
                 .map_err(|fault| self.blame_copy(*fault))?;
+        }
+        let warps = self.clusters[cluster].ctas.iter().flat_map(|it| &it.warps);
+        let mut flights = warps.filter_map(|warp| warp.flight.as_ref());
+        if let Some(line) = flights.find_map(|flight| flight.unfinished()) {
+            let fault = Fault::new(
+                Check::ExitedCta,
+                "expected `wgmma.wait_group` for this multiplication before the threads exit, since it still uses \
+                 the shared memory of their CTA",
+            );
+            return Err(self.violation(*fault, line, None));
         }
         self.clusters.remove(cluster);
         Ok(())
@@ -680,6 +706,10 @@ impl<'a> Machine<'a> {
             return Err(self.blame(*fault, warp, current));
         }
         let step = self.execute(inst, warp, current);
+        let step = step.and_then(|flow| match &warp.flight {
+            Some(flight) => flight.check().map(|()| flow),
+            None => Ok(flow),
+        });
         step.map_err(|fault| self.blame(*fault, warp, current))
     }
 
@@ -697,7 +727,7 @@ impl<'a> Machine<'a> {
 
     /// Nobody is ready: a copy goes on, or polls give up, or it is a deadlock.
     fn break_standstill(&mut self) -> std::result::Result<(), Violation> {
-        if self.clusters.iter().any(|it| !it.copies.is_empty()) {
+        if (0..self.clusters.len()).any(|cluster| self.is_busy(cluster)) {
             return self.move_a_piece().map_err(|fault| self.blame_copy(*fault));
         }
         for _ in 0..IDLE_ROUNDS {
@@ -777,6 +807,7 @@ impl<'a> Machine<'a> {
             }
             Wait::Bulk { pending } => Ok(self.groups_done(warp, mask, pending, true)),
             Wait::Async { pending } => Ok(self.groups_done(warp, mask, pending, false)),
+            Wait::Warpgroup { pending } => Ok(self.multiplications_done(warp, pending)),
         }
     }
 }
@@ -806,6 +837,8 @@ fn is_visible(op: &Op) -> bool {
         | Op::StAsync { .. }
         | Op::BulkWait { .. }
         | Op::CpAsyncWait { .. }
+        | Op::Wgmma(_)
+        | Op::WgmmaWait { .. }
         | Op::Exit => true,
         _ => false,
     }

@@ -67,6 +67,8 @@ pub trait Order {
     fn happened(&self, who: u32, tick: u32) -> bool;
     /// Whether a proxy fence is known to have followed it.
     fn fenced(&self, who: u32, tick: u32) -> bool;
+    /// Whether it is a multiplication of a warpgroup.
+    fn multiplies(&self, who: u32) -> bool;
     /// What to call it in a message.
     fn name(&self, who: u32) -> String;
 }
@@ -193,8 +195,9 @@ impl Shadow {
             return Err(Fault::new(
                 Check::ProxyFence,
                 format!(
-                    "the copy {what} what {} wrote at PTX line {}: expected `fence.proxy.async` \
+                    "the {} {what} what {} wrote at PTX line {}: expected `fence.proxy.async` \
                      between, by the writer and before the barrier",
+                    agent(access, order),
                     order.name(writer),
                     cell.write_line
                 ),
@@ -336,6 +339,15 @@ fn independent(shadows: &[&Shadow]) -> bool {
     })
 }
 
+/// What accesses asynchronously.
+fn agent(access: Access, order: &impl Order) -> &'static str {
+    if order.multiplies(access.who) {
+        "multiplication"
+    } else {
+        "copy"
+    }
+}
+
 fn unordered(cell: Cell, with_writer: bool, access: Access, order: &impl Order) -> Box<Fault> {
     let (other, line, verb) = if with_writer {
         (cell.writer - 1, cell.write_line, "wrote")
@@ -349,6 +361,15 @@ fn unordered(cell: Cell, with_writer: bool, access: Access, order: &impl Order) 
     };
     let name = order.name(other);
     let this = if access.write { "write" } else { "read" };
+    if order.multiplies(other) {
+        return Fault::new(
+            Check::MatrixBuffer,
+            format!(
+                "this write and the multiplication that was issued at PTX line {line}, which reads here: expected \
+                 `wgmma.wait_group` for its group between"
+            ),
+        );
+    }
     if asynchronous {
         let verb = if with_writer { "writing" } else { "reading" };
         return Fault::new(
@@ -361,11 +382,12 @@ fn unordered(cell: Cell, with_writer: bool, access: Access, order: &impl Order) 
     }
     if access.asynchronous {
         let verb = if with_writer { "written" } else { "read" };
+        let agent = agent(access, order);
         return Fault::new(
             Check::BulkBuffer,
             format!(
-                "the copy may {this} here while {name} has not finished: expected a barrier between \
-                 PTX line {line}, where it was {verb}, and the copy"
+                "the {agent} may {this} here while {name} has not finished: expected a barrier between \
+                 PTX line {line}, where it was {verb}, and the {agent}"
             ),
         );
     }

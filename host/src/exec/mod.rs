@@ -61,6 +61,7 @@ mod step;
 mod tensor;
 mod tensor_map;
 mod transfer;
+mod wgmma;
 
 pub use check::{Check, Thread, Violation};
 pub use job::{Argument, Coverage, Findings, Job};

@@ -1,6 +1,9 @@
 //! The decoded program: what the execution loop reads instead of text.
 
+use std::sync::Arc;
+
 use super::tensor::Field;
+use super::wgmma::Multiplication;
 pub use crate::formats::Round;
 
 /// A type of the PTX ISA.
@@ -776,5 +779,13 @@ pub enum Op {
         addr: Addr,
         mbar: Addr,
         reduce: Option<AtomOp>,
+    },
+    /// `wgmma.fence`.
+    WgmmaFence,
+    /// `wgmma.mma_async`.
+    Wgmma(Arc<Multiplication>),
+    WgmmaCommit,
+    WgmmaWait {
+        pending: u32,
     },
 }

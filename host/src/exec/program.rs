@@ -42,6 +42,8 @@ pub(super) struct Function {
     pub name: String,
     pub entry: bool,
     pub insts: Vec<Inst>,
+    /// Whether it has warpgroups multiply matrices.
+    pub multiplies: bool,
     /// Why it cannot be run: its first instruction that is not executed.
     pub refused: Option<String>,
     pub registers: u32,

@@ -158,6 +158,9 @@ impl Machine<'_> {
                 members & warp.live & !split.mask
             ),
             Wait::Bulk { .. } | Wait::Async { .. } => "its copies".to_owned(),
+            Wait::Warpgroup { .. } => {
+                "the other warps of its warpgroup to issue the same multiplications".to_owned()
+            }
             Wait::Nothing => "nothing".to_owned(),
         }
     }

@@ -9,6 +9,7 @@ use super::clock::{Arrivals, Clock, Joins, ThreadClock};
 use super::memory::Shadow;
 use super::op::{AtomOp, Dst, Ty};
 use super::tensor::{Chunk, Layout};
+use super::wgmma::{Flight, Warpgroup};
 
 /// Numbers for copies in the clocks of a cluster; two for each copy under way.
 pub const AGENTS: u32 = 64;
@@ -46,6 +47,8 @@ pub struct Cta {
     pub invalidated: HashMap<u32, u32>,
     pub named: Vec<NamedBarrier>,
     pub warps: Vec<Warp>,
+    /// None if no kernel of the module has them multiply.
+    pub warpgroups: Vec<Warpgroup>,
     pub live_threads: u32,
 }
 
@@ -268,8 +271,33 @@ pub struct Warp {
     pub carry: u32,
     pub bulk_groups: BTreeMap<u32, Groups>,
     pub async_groups: BTreeMap<u32, Groups>,
+    /// What the warp has multiply; nothing if no kernel of the module does.
+    pub flight: Option<Box<Flight>>,
     /// The cluster barrier's generation at the last arrival, by lane.
     pub cluster_arrived: BTreeMap<u32, u64>,
+}
+
+impl Warp {
+    /// Its multiplications.
+    pub fn flight(&mut self) -> &mut Flight {
+        self.flight.get_or_insert_default()
+    }
+
+    /// What the threads know together. The first has this number.
+    pub fn knowledge(&self, number: u32) -> Clock {
+        let mut clock = (*self.threads[0].base).clone();
+        let mut last = &self.threads[0].base;
+        for (lane, thread) in self.threads.iter().enumerate() {
+            if !Rc::ptr_eq(last, &thread.base) {
+                clock.join(&thread.base);
+                last = &thread.base;
+            }
+            let own = number as usize + lane;
+            clock.happened[own] = thread.own;
+            clock.fenced[own] = clock.fenced[own].max(thread.fenced);
+        }
+        clock
+    }
 }
 
 /// Registers and local memory of one call.
@@ -338,6 +366,10 @@ pub enum Wait {
         pending: u32,
     },
     Async {
+        pending: u32,
+    },
+    /// All but so many groups of multiplications.
+    Warpgroup {
         pending: u32,
     },
 }

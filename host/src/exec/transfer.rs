@@ -37,17 +37,27 @@ impl Machine<'_> {
         pieces
     }
 
-    /// Moves one piece of some copy, if there is any.
+    /// Whether a cluster has copies to move or multiplications to execute.
+    pub fn is_busy(&self, cluster: usize) -> bool {
+        !self.clusters[cluster].copies.is_empty() || !self.ready_warpgroups(cluster).is_empty()
+    }
+
+    /// Moves one piece of some copy, or executes a multiplication, if there is any.
     pub fn move_a_piece(&mut self) -> Step<()> {
         let busy: Vec<usize> = (0..self.clusters.len())
-            .filter(|cluster| !self.clusters[*cluster].copies.is_empty())
+            .filter(|cluster| self.is_busy(*cluster))
             .collect();
         if busy.is_empty() {
             return Ok(());
         }
         let cluster = busy[self.chooser.below(busy.len())];
-        let copy = self.chooser.below(self.clusters[cluster].copies.len());
-        self.move_piece_of(cluster, copy)
+        let copies = self.clusters[cluster].copies.len();
+        let groups = self.ready_warpgroups(cluster);
+        let chosen = self.chooser.below(copies + groups.len());
+        match chosen.checked_sub(copies) {
+            Some(group) => self.multiply(cluster, groups[group]),
+            None => self.move_piece_of(cluster, chosen),
+        }
     }
 
     /// Moves one piece of a copy, and tells its barrier.

@@ -1,19 +1,17 @@
-//! Mistakes with barriers and copies, each beside its correction.
+//! Mistakes with barriers, copies and multiplications, each beside its correction.
 //!
 //! A row is a function with a parameter `RIGHT`; the kernel `NAME` makes the mistake, and
 //! `NAME_right` does not. `tests/mistakes.rs` runs both on the CPU under many schedules: the mistake
 //! must be found by name, and the correction must be silent. Launch shapes are in that test.
 
 #![no_std]
-#![cfg_attr(
-    target_arch = "nvptx64",
-    feature(abi_ptx, stdarch_nvptx)
-)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, stdarch_nvptx))]
 
 mod arrivals;
 mod copies;
 mod memory;
 mod phases;
+mod products;
 
 use cuda_ptx::{get_sreg_ntid_x, get_sreg_tid_x};
 

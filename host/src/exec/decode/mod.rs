@@ -6,6 +6,7 @@ mod control;
 mod copy;
 mod data;
 mod quals;
+mod wgmma;
 
 use std::collections::HashMap;
 
@@ -123,6 +124,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             required_threads: dims(".reqntid").cloned(),
             cluster: dims(".reqnctapercluster")
                 .map(|dims| [0, 1, 2].map(|axis| dims.get(axis).copied().unwrap_or(1))),
+            multiplies: insts.iter().any(|it| matches!(it.op, Op::Wgmma(_))),
             insts,
             refused,
         }
@@ -301,6 +303,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "cp" => self.cp(q, o),
             "tensormap" => self.tensor_map(q, o),
             "ldmatrix" | "stmatrix" => self.matrix(name == "ldmatrix", q, o),
+            "wgmma" => self.wgmma(q, o),
             "multimem" => bail!("it needs the memory of several GPUs"),
             "griddepcontrol" => {
                 ensure!(

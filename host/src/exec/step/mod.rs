@@ -62,8 +62,15 @@ impl Order for Knowledge<'_> {
         }
     }
 
+    fn multiplies(&self, who: u32) -> bool {
+        who % self.domain >= self.agents + AGENTS
+    }
+
     fn name(&self, who: u32) -> String {
         let number = who % self.domain;
+        if self.multiplies(who) {
+            return "a multiplication".to_owned();
+        }
         if number >= self.agents {
             return "a bulk copy".to_owned();
         }
@@ -98,15 +105,30 @@ impl Warp {
         }
     }
 
+    /// The first register of the function that a split is in.
+    pub fn first_register(&self, split: usize) -> usize {
+        self.window(split).registers
+    }
+
     pub fn read(&self, at: Window, src: Src) -> Lanes {
         match src {
-            Src::Reg(reg) => self.registers[at.registers + reg as usize],
+            Src::Reg(reg) => {
+                let register = at.registers + reg as usize;
+                if let Some(flight) = &self.flight {
+                    flight.access(register, false);
+                }
+                self.registers[register]
+            }
             Src::Imm(value) => [value; 32],
         }
     }
 
     pub fn write(&mut self, at: Window, dst: Dst, active: u32, values: &Lanes) {
-        let register = &mut self.registers[at.registers + dst.reg as usize];
+        let register = at.registers + dst.reg as usize;
+        if let Some(flight) = &self.flight {
+            flight.access(register, true);
+        }
+        let register = &mut self.registers[register];
         let bits = mask(dst.bits);
         if active == u32::MAX {
             for lane in 0..32 {
@@ -259,6 +281,9 @@ impl<'a> Machine<'a> {
             | Op::CpAsyncCommit
             | Op::BulkWait { .. }
             | Op::CpAsyncWait { .. } => return self.copy(inst, warp, current, active),
+            Op::WgmmaFence | Op::Wgmma(_) | Op::WgmmaCommit | Op::WgmmaWait { .. } => {
+                return self.wgmma(inst, warp, current, active);
+            }
             _ => {}
         }
         Ok(Flow::Next)

@@ -123,6 +123,7 @@ impl<'a> Machine<'a> {
     ) -> Step<()> {
         let domain = self.domain() as usize;
         let first = self.number(warp, 0);
+        let agents = self.agents;
         let barrier = &mut self.clusters[self.at.0].barrier;
         let arrivals = barrier
             .arrivals
@@ -143,7 +144,7 @@ impl<'a> Machine<'a> {
             if release {
                 arrivals.release(first + lane, thread);
             } else {
-                arrivals.release_relaxed(first + lane, thread);
+                arrivals.release_relaxed(first + lane, thread, agents);
             }
         }
         barrier.arrived += active.count_ones();
