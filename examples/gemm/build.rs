@@ -25,6 +25,8 @@ fn run() -> Result<()> {
     for source in ["kernels/src", "kernels/Cargo.toml", "../../src"] {
         println!("cargo:rerun-if-changed={source}");
     }
-    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("kernels.cubin");
-    build::build(&KernelCrate::new("kernels/Cargo.toml", Arch::SM_90A), &out)
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let kernels = KernelCrate::new("kernels/Cargo.toml", Arch::SM_90A);
+    build::build(&kernels, &out.join("kernels.ptx"))?;
+    build::cubin(&out.join("kernels.ptx"), Arch::SM_90A, out.join("kernels.cubin"))
 }

@@ -1,14 +1,15 @@
 //! C = A · Bᵀ: Rust beside cuBLASLt, in one run.
 //!
-//! `cargo run --release` measures on the GPU.
+//! `cargo run --release` measures on the GPU; `-- --on cpu` executes small products on the CPU.
 
+mod cpu;
 mod cublas;
 mod matrix;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use cuda_ptx_host::driver::{
     Arguments, DataType, Driver, Function, L2Promotion, Launch, Swizzle, TensorMap, TensorMapBuilder,
@@ -26,7 +27,8 @@ const SHARED_BYTES: u32 = 4 * (128 + 256) * 128 + 2 * 2 * 64 * 128;
 const THREADS: u32 = 384;
 
 /// The kernels, and the error that they may have: that of rounding to bf16, or of summing in f32.
-const KERNELS: [(&str, Input, Output, f64); 3] = [
+type Kernel = (&'static str, Input, Output, f64);
+const KERNELS: [Kernel; 3] = [
     ("gemm_bf16_bf16", Input::Bf16, Output::Bf16, 4e-3),
     ("gemm_bf16_f32", Input::Bf16, Output::F32, 1e-4),
     ("gemm_e4m3_bf16", Input::E4m3, Output::Bf16, 1e-2),
@@ -79,15 +81,19 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    if cli.on == Processor::Cpu {
-        bail!(
-            "the CPU does not execute wgmma, which these kernels consist of: run them on a GPU of compute capability 9.0"
-        );
-    }
-    let sizes = match cli.size.as_deref() {
-        Some([m, n, k]) => vec![[*m, *n, *k]],
-        _ => SIZES.to_vec(),
+    let kernels = KERNELS.map(|kernel| kernel.0);
+    ensure!(
+        cli.kernel.as_ref().is_none_or(|name| kernels.contains(&name.as_str())),
+        "--kernel: expected one of {kernels:?}"
+    );
+    let size = match cli.size.as_deref() {
+        Some([m, n, k]) => Some([*m, *n, *k]),
+        _ => None,
     };
+    if cli.on == Processor::Cpu {
+        return cpu::run(cli.kernel.as_deref(), size, cpu::SCHEDULES);
+    }
+    let sizes = size.map_or(SIZES.to_vec(), |size| vec![size]);
     let driver = Driver::open()?;
     let module = driver.load(CUBIN)?;
     let cublas = Cublas::open(&driver);
@@ -109,11 +115,6 @@ fn run(cli: &Cli) -> Result<()> {
             outcomes.push(outcome);
         }
     }
-    ensure!(
-        !outcomes.is_empty() || cli.once,
-        "--kernel: expected one of {:?}",
-        KERNELS.map(|kernel| kernel.0)
-    );
     if let Some(path) = &cli.json {
         measure::write(path, "gemm", &Record::new(&driver, outcomes)?)?;
     }
@@ -139,7 +140,7 @@ impl<'d> Product<'d> {
     fn new(
         driver: &'d Driver,
         kernel: Function<'d>,
-        (_, input, output, tolerance): (&str, Input, Output, f64),
+        (_, input, output, tolerance): Kernel,
         size: [u64; 3],
         group: u32,
     ) -> Result<Self> {
@@ -165,14 +166,7 @@ impl<'d> Product<'d> {
             .l2_promotion(L2Promotion::Bytes256)
             .encode(self.driver)
         };
-        let input = match self.input {
-            Input::Bf16 => DataType::Bf16,
-            Input::E4m3 => DataType::U8,
-        };
-        let output = match self.output {
-            Output::Bf16 => DataType::Bf16,
-            Output::F32 => DataType::F32,
-        };
+        let (input, output) = (self.input.data_type(), self.output.data_type());
         Ok([
             map(input, &self.a, k, m, 128)?,
             map(input, &self.b, k, n, 128)?,

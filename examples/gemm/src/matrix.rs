@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use cuda_ptx_host::driver::DataType;
+
 /// The type of the elements of A and B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
@@ -22,6 +24,14 @@ impl Input {
         match self {
             Self::Bf16 => 2,
             Self::E4m3 => 1,
+        }
+    }
+
+    /// What a tensor map calls it.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Bf16 => DataType::Bf16,
+            Self::E4m3 => DataType::U8,
         }
     }
 
@@ -59,6 +69,14 @@ impl Output {
         match self {
             Self::Bf16 => 2,
             Self::F32 => 4,
+        }
+    }
+
+    /// What a tensor map calls it.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Bf16 => DataType::Bf16,
+            Self::F32 => DataType::F32,
         }
     }
 
