@@ -323,3 +323,88 @@ fn a_launch_that_the_kernel_does_not_take_is_refused() {
         .unwrap_err();
     assert!(error.to_string().contains("it has k"), "{error}");
 }
+
+#[test]
+fn packed_and_narrow_floats_are_converted_both_ways() {
+    let body = "cvt.rn.f32.u32 %f1, %r1; neg.f32 %f2, %f1; cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2; \
+                cvt.rn.f16x2.e4m3x2 %r2, %h1; st.global.u32 [%rd4], %r2;";
+    // 19 lies between 18 and 20, and the even one is 20.
+    let numbers = run(body, 32);
+    assert_eq!(numbers[1], 0x3c00_bc00);
+    assert_eq!(numbers[19], 0x4d00_cd00);
+    let body = "cvt.rn.f32.s32 %f1, %r1; mov.f32 %f2, 0f447A0000; sub.f32 %f1, %f1, 0f3F800000; \
+                cvt.rn.relu.satfinite.bf16x2.f32 %r2, %f1, %f2; st.global.u32 [%rd4], %r2;";
+    assert_eq!(run(body, 3), [0x0000_447a, 0x0000_447a, 0x3f80_447a]);
+    let body = "mov.b32 %f1, 0x3f801000; cvt.rna.tf32.f32 %r2, %f1; cvt.rn.tf32.f32 %r3, %f1; sub.u32 %r2, %r2, %r3; \
+                st.global.u32 [%rd4], %r2;";
+    assert_eq!(run(body, 1), [0x2000]);
+    let body = "sub.u32 %r2, %r1, 1; mov.u32 %r3, 300; mov.u32 %r4, 0x1234; \
+                cvt.pack.sat.u8.s32.b32 %r5, %r2, %r3, %r4; cvt.pack.sat.s16.s32 %r6, %r3, %r2; \
+                st.global.u32 [%rd4], %r5; st.global.u32 [%rd4+4], %r6;";
+    assert_eq!(run_pair(body), [0x1234_00ff, 0x012c_ffff]);
+}
+
+/// What one thread stores in two words.
+fn run_pair(body: &str) -> Vec<u32> {
+    let grid = Grid::new([1; 3], [1, 1, 1]);
+    run_under(&module("", body), &grid, 2, 0).unwrap()
+}
+
+/// A row of A is the unit vector of its number, so that D is B and C.
+const UNIT: &str = "shr.u32 %r2, %r1, 2; and.b32 %r3, %r1, 3; shl.b32 %r4, %r3, 1; \
+    setp.eq.u32 %p1, %r2, %r4; selp.b32 %r5, 0x3f80, 0, %p1; add.u32 %r4, %r4, 1; \
+    setp.eq.u32 %p1, %r2, %r4; selp.b32 %r6, 0x3f800000, 0, %p1; or.b32 %r5, %r5, %r6; mov.u32 %r6, 0; ";
+
+#[test]
+fn a_product_with_the_unit_matrix_is_the_other_matrix() {
+    // B has 2^k in row k, so an element of D is 2^row, to which C adds a half.
+    let body = format!(
+        "{UNIT} shl.b32 %r7, %r3, 8; add.u32 %r8, %r7, 0x40003f80; shl.b32 %r7, %r7, 16; add.u32 %r7, %r7, %r8; \
+         mov.f32 %f1, 0f3F000000; \
+         mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {{%f2, %f3, %f4, %f5}}, {{%r5, %r6}}, {{%r7}}, \
+         {{%f1, %f1, %f1, %f1}}; st.global.f32 [%rd4], %f2;"
+    );
+    let expected = Vec::from_iter((0..32).map(|lane| (2f32.powi(lane / 4) + 0.5).to_bits()));
+    assert_eq!(run(&body, 32), expected);
+}
+
+#[test]
+fn a_sparse_product_takes_the_columns_that_the_metadata_names() {
+    // Each row of A is (0, 1, 0, 2) in its first four columns; B has 1, 2, 3, … in every column.
+    let product = |kind: &str, metadata: u32| {
+        format!(
+            "and.b32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 0; selp.b32 %r5, 0x40003f80, 0, %p1; \
+             setp.gt.u32 %p2, %r3, 0; mov.u32 %r7, 0x40003f80; @%p2 mov.u32 %r7, 0x40804040; mov.u32 %r6, 0; \
+             mov.u32 %r8, {metadata}; mov.f32 %f1, 0f00000000; \
+             mma.{kind}.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {{%f2, %f3, %f4, %f5}}, {{%r5, %r6}}, \
+             {{%r7, %r6}}, {{%f1, %f1, %f1, %f1}}, %r8, 0; st.global.f32 [%rd4], %f2;"
+        )
+    };
+    // 0b1101: columns 1 and 3; 0b0111 says the same in the other order.
+    assert_eq!(
+        run(&product("sp::ordered_metadata", 0xdddd_dddd), 32),
+        [(2f32 + 2.0 * 4.0).to_bits(); 32]
+    );
+    assert_eq!(
+        run(&product("sp", 0x7777_7777), 32),
+        [(4f32 + 2.0 * 2.0).to_bits(); 32]
+    );
+    let grid = Grid::new([1; 3], [32, 1, 1]);
+    for (kind, metadata) in [("sp", 0xdddd_5ddd), ("sp::ordered_metadata", 0x7777_7777)] {
+        let found = violation(&module("", &product(kind, metadata)), &grid, 0);
+        assert_eq!(found.check, Check::Matrix, "{found}");
+    }
+}
+
+#[test]
+fn a_matrix_is_transposed_within_a_warp() {
+    // Element (row, column) is 8 row + column.
+    let body = "shl.b32 %r2, %r1, 1; add.u32 %r3, %r2, 1; shl.b32 %r3, %r3, 16; or.b32 %r2, %r2, %r3; \
+                movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r2; st.global.u32 [%rd4], %r4;";
+    let element = |row: u32, column: u32| 8 * column + row;
+    let expected = (0..32).map(|lane| {
+        let (row, column) = (lane / 4, lane % 4 * 2);
+        element(row, column) | element(row, column + 1) << 16
+    });
+    assert_eq!(run(body, 32), Vec::from_iter(expected));
+}

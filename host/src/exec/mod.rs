@@ -26,7 +26,8 @@
 //!
 //! The text is parsed (`parse`) and decoded once (`decode`, `op`); a kernel that reaches what is not executed
 //! cannot be run. A warp runs as vectors of 32 lanes (`step`, `alu`, `float`); lanes that diverge become
-//! splits, which join again where they meet, and exchange registers (`exchange`, `matrix`).
+//! splits, which join again where they meet, and exchange registers (`exchange`, `matrix`,
+//! `mma`).
 //!
 //! Barriers keep their phases (`barrier`). Copies of bytes and of tiles (`tensor`) are issued (`bulk`) and
 //! moved in pieces, at times and in an order that the schedule picks (`transfer`, `groups`), as it picks
@@ -42,6 +43,7 @@ mod barrier;
 mod bulk;
 mod check;
 mod clock;
+mod convert;
 mod decode;
 mod exchange;
 mod float;
@@ -50,6 +52,7 @@ mod job;
 mod machine;
 mod matrix;
 mod memory;
+mod mma;
 mod on;
 mod op;
 mod parse;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::convert::{Conversion, IntegerPack};
+use super::mma::Mma;
 use super::tensor::Field;
 use super::wgmma::Multiplication;
 pub use crate::formats::Round;
@@ -493,15 +495,10 @@ pub enum Op {
         ftz: bool,
         a: Src,
     },
-    /// `cvt` of two floats into one packed register.
-    CvtPack {
-        dst: Dst,
-        to: Ty,
-        round: Round,
-        relu: bool,
-        hi: Src,
-        lo: Src,
-    },
+    /// `cvt` of packed or narrow floats.
+    Convert(Box<Conversion>),
+    /// `cvt.pack`.
+    IntegerPack(IntegerPack),
     Mov {
         dst: Dst,
         a: Src,
@@ -752,6 +749,13 @@ pub enum Op {
         transposed: bool,
         srcs: Vec<Src>,
         addr: Addr,
+    },
+    /// `mma` and `mma.sp`.
+    Mma(Box<Mma>),
+    /// `movmatrix`.
+    MovMatrix {
+        dst: Dst,
+        a: Src,
     },
     BulkCommit,
     BulkWait {

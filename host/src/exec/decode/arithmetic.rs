@@ -1,4 +1,4 @@
-//! Integers, floats, comparisons, conversions.
+//! Integers, floats, comparisons.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -338,59 +338,6 @@ impl<'a> Decoder<'_, 'a> {
             with: logic
                 .map(|logic| Ok::<_, anyhow::Error>((logic, self.pred(&o[3])?)))
                 .transpose()?,
-        })
-    }
-
-    pub(super) fn cvt(&self, q: &mut Quals, o: &[Operand]) -> Result<Op> {
-        if q.take("pack") {
-            bail!("`cvt.pack` is not executed");
-        }
-        let integral = q.one_of(&[
-            ("rni", Round::Near),
-            ("rzi", Round::Zero),
-            ("rmi", Round::Down),
-            ("rpi", Round::Up),
-        ]);
-        let float = q.one_of(&[
-            ("rn", Round::Near),
-            ("rz", Round::Zero),
-            ("rm", Round::Down),
-            ("rp", Round::Up),
-        ]);
-        let (sat, ftz, relu) = (q.take("sat"), q.take("ftz"), q.take("relu"));
-        let from = q.ty()?;
-        let to = q.ty()?;
-        if matches!(to, Ty::F16x2 | Ty::Bf16x2) {
-            expect(o, 3)?;
-            let round = float.context("expected a rounding")?;
-            ensure!(
-                from == Ty::F32 && matches!(round, Round::Near | Round::Zero) && !sat,
-                "no such packed conversion is known"
-            );
-            return Ok(Op::CvtPack {
-                dst: self.dst(&o[0])?,
-                to,
-                round,
-                relu,
-                hi: self.src(&o[1], Ty::F32)?,
-                lo: self.src(&o[2], Ty::F32)?,
-            });
-        }
-        ensure!(!relu, "`.relu` is executed on packed conversions alone");
-        ensure!(
-            !matches!(from, Ty::F16x2 | Ty::Bf16x2),
-            "no such packed conversion is known"
-        );
-        expect(o, 2)?;
-        Ok(Op::Cvt {
-            dst: self.dst(&o[0])?,
-            to,
-            from,
-            round: integral.or(float),
-            integral: integral.is_some(),
-            sat,
-            ftz,
-            a: self.src(&o[1], from)?,
         })
     }
 

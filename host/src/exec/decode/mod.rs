@@ -3,8 +3,10 @@
 mod arithmetic;
 mod barrier;
 mod control;
+mod convert;
 mod copy;
 mod data;
+mod mma;
 mod quals;
 mod wgmma;
 
@@ -304,6 +306,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "tensormap" => self.tensor_map(q, o),
             "ldmatrix" | "stmatrix" => self.matrix(name == "ldmatrix", q, o),
             "wgmma" => self.wgmma(q, o),
+            "mma" => self.mma(q, o),
+            "movmatrix" => self.movmatrix(q, o),
             "multimem" => bail!("it needs the memory of several GPUs"),
             "griddepcontrol" => {
                 ensure!(

@@ -273,6 +273,10 @@ impl<'a> Machine<'a> {
             Op::LdMatrix { .. } | Op::StMatrix { .. } => {
                 return self.matrix(inst, warp, current, active);
             }
+            Op::Mma(mma) => return self.mma(mma, warp, current, active),
+            Op::MovMatrix { dst, a } => {
+                return self.movmatrix(*dst, *a, warp, current, active);
+            }
             Op::BulkCopy { .. }
             | Op::TensorCopy { .. }
             | Op::CpAsync { .. }

@@ -1,7 +1,6 @@
 //! Instructions that touch registers alone.
 
 use super::super::alu::{self, Lanes};
-use super::super::float;
 use super::super::machine::Machine;
 use super::super::op::*;
 use super::super::state::*;
@@ -195,24 +194,21 @@ impl<'a> Machine<'a> {
                 );
                 warp.write(at, *dst, active, &out);
             }
-            Op::CvtPack {
-                dst,
-                to,
-                round,
-                relu,
-                hi,
-                lo,
-            } => {
-                let (hi, lo) = (warp.read(at, *hi), warp.read(at, *lo));
-                let half = |bits: u64| {
-                    let value = f64::from(f32::from_bits(bits as u32));
-                    let value = if *relu && value <= 0.0 { 0.0 } else { value };
-                    float::narrow(*to, value, *round)
-                };
+            Op::Convert(conversion) => {
+                let srcs = conversion.srcs.iter().map(|src| warp.read(at, *src));
+                let srcs = Vec::from_iter(srcs);
                 for (lane, out) in out.iter_mut().enumerate() {
-                    *out = half(hi[lane]) << 16 | half(lo[lane]);
+                    *out = conversion.of(&srcs, lane);
                 }
-                warp.write(at, *dst, active, &out);
+                warp.write(at, conversion.dst, active, &out);
+            }
+            Op::IntegerPack(pack) => {
+                let third = pack.c.unwrap_or(Src::Imm(0));
+                let [a, b, c] = [pack.a, pack.b, third].map(|src| warp.read(at, src));
+                for (lane, out) in out.iter_mut().enumerate() {
+                    *out = pack.of(a[lane], b[lane], c[lane]);
+                }
+                warp.write(at, pack.dst, active, &out);
             }
             Op::Pack { dst, bits, parts } => {
                 for (number, part) in parts.iter().enumerate() {

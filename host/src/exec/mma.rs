@@ -1,0 +1,337 @@
+//! `mma`, `mma.sp` and `movmatrix`: products of matrices that are spread over the registers of a warp.
+//!
+//! A product is exact and rounded once: to nearest, or wrapped or clamped if it is an integer. In double precision it is
+//! a chain of `fma`, as the ISA has it.
+
+use super::alu::Lanes;
+use super::check::{AtLane, Check, Fault, Step};
+use super::machine::Machine;
+use super::op::*;
+use super::state::*;
+use super::step::{Flow, aligned_here};
+use crate::formats::{self, Format, Round, exact_sum};
+
+/// The type of the elements of A or B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    Float(Format),
+    F64,
+    /// An integer of so many bits; one of 1 bit is unsigned.
+    Int {
+        bits: u32,
+        signed: bool,
+    },
+}
+
+impl Element {
+    /// The type that a qualifier names.
+    pub fn parse(text: &str) -> Option<Self> {
+        let int = |bits, signed| Self::Int { bits, signed };
+        Some(match text {
+            "f16" => Self::Float(formats::F16),
+            "bf16" => Self::Float(formats::BF16),
+            "tf32" => Self::Float(formats::TF32),
+            "e4m3" => Self::Float(formats::E4M3),
+            "e5m2" => Self::Float(formats::E5M2),
+            "f64" => Self::F64,
+            "s8" => int(8, true),
+            "u8" => int(8, false),
+            "s4" => int(4, true),
+            "u4" => int(4, false),
+            "b1" => int(1, false),
+            _ => return None,
+        })
+    }
+
+    /// The bits that it takes in a register.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Float(formats::TF32) => 32,
+            Self::Float(format) => format.bits(),
+            Self::F64 => 64,
+            Self::Int { bits, .. } => bits,
+        }
+    }
+
+    fn value(self, bits: u64) -> f64 {
+        match self {
+            // The lower 13 bits do not count.
+            Self::Float(formats::TF32) => formats::TF32.decode(bits >> 13),
+            Self::Float(format) => format.decode(bits),
+            Self::F64 => f64::from_bits(bits),
+            Self::Int { bits: size, signed } if signed => sign_extend(bits, size) as f64,
+            Self::Int { .. } => bits as f64,
+        }
+    }
+}
+
+/// The type of the elements of C and D.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accumulator {
+    F16,
+    F32,
+    F64,
+    S32,
+}
+
+impl Accumulator {
+    /// The type that a qualifier names.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "f16" => Self::F16,
+            "f32" => Self::F32,
+            "f64" => Self::F64,
+            "s32" => Self::S32,
+            _ => return None,
+        })
+    }
+
+    /// How many there are in a register.
+    pub fn per_register(self) -> usize {
+        if self == Self::F16 { 2 } else { 1 }
+    }
+
+    fn value(self, bits: u64) -> f64 {
+        match self {
+            Self::F16 => formats::F16.decode(bits),
+            Self::F32 => formats::F32.decode(bits),
+            Self::F64 => f64::from_bits(bits),
+            Self::S32 => f64::from(bits as i32),
+        }
+    }
+}
+
+/// How bits are multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitProduct {
+    And,
+    Xor,
+}
+
+/// What says which elements of A there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Sparsity {
+    pub metadata: Src,
+    pub selector: u32,
+    /// `.ordered_metadata`.
+    pub ordered: bool,
+}
+
+/// `mma` or `mma.sp`.
+#[derive(Clone, Debug)]
+pub struct Mma {
+    /// Rows of A, and its columns with the zeros.
+    pub m: usize,
+    pub k: usize,
+    pub a_type: Element,
+    pub b_type: Element,
+    pub c_type: Accumulator,
+    pub d_type: Accumulator,
+    pub bit_product: Option<BitProduct>,
+    pub saturates: bool,
+    pub sparsity: Option<Sparsity>,
+    pub d: Vec<Dst>,
+    pub a: Vec<Src>,
+    pub b: Vec<Src>,
+    pub c: Vec<Src>,
+}
+
+/// The columns of B.
+const N: usize = 8;
+
+/// A matrix by its rows.
+type Matrix = Vec<Vec<f64>>;
+
+/// Takes the elements of a matrix of `m` rows, or of the transpose of one of `m` columns, from registers: each has
+/// neighbours in a row, the four threads of a group go on, then rows 8 apart, then the columns behind.
+fn gather(registers: &[Lanes], element: Element, m: usize, k: usize) -> Matrix {
+    let per = (32 / element.bits()).max(1) as usize;
+    let mut matrix = vec![vec![0.0; k]; m];
+    for (number, register) in registers.iter().enumerate() {
+        let (half, block) = (number % (m / 8), number / (m / 8));
+        for (lane, bits) in register.iter().enumerate() {
+            let (group, thread) = (lane / 4, lane % 4);
+            for place in 0..per {
+                let bits = bits >> (place as u32 * element.bits()) & mask(element.bits());
+                let column = (4 * block + thread) * per + place;
+                matrix[group + 8 * half][column] = element.value(bits);
+            }
+        }
+    }
+    matrix
+}
+
+/// The row and column of an element of C or D: the number of one in a thread, which has two neighbours of each row.
+fn place(lane: usize, number: usize) -> (usize, usize) {
+    (lane / 4 + 8 * (number / 2), lane % 4 * 2 + number % 2)
+}
+
+/// The columns of one row of A in which its elements are.
+///
+/// A chunk of four has two of them, and 4 bits of metadata say where. What is in four pieces are four elements, or
+/// four pairs of 4 bits, or two elements of 32 bits in halves.
+fn columns(of: &[Lanes], mma: &Mma, sparsity: Sparsity, row: usize) -> Step<Vec<usize>> {
+    let metadata = &of[0];
+    let bits = mma.a_type.bits();
+    let piece = if bits == 4 { 2 } else { 1 };
+    let halves = bits == 32;
+    let width = if halves { 2 } else { 4 * piece };
+    let chunks = mma.k / width;
+    let mut columns = Vec::with_capacity(mma.k / 2);
+    for chunk in 0..chunks {
+        let (group, half) = (row % 8, row / 8);
+        // A thread has four chunks of both of its rows, or eight of one.
+        let (thread, shift) = if bits >= 16 {
+            let first = sparsity.selector as usize * (chunks / 4);
+            (first + chunk / 4, 16 * half + 4 * (chunk % 4))
+        } else {
+            let first = 2 * sparsity.selector as usize;
+            (first + 2 * (chunk / 8) + half, 4 * (chunk % 8))
+        };
+        let lane = 4 * group + thread;
+        let places = metadata[lane] >> shift & 15;
+        let (one, other) = ((places & 3) as usize, (places >> 2) as usize);
+        let valid = match (halves, sparsity.ordered) {
+            (true, _) => places == 0b0100 || places == 0b1110,
+            (false, true) => one < other,
+            (false, false) => one != other,
+        };
+        if !valid {
+            return Err(Fault::new(
+                Check::Matrix,
+                format!(
+                    "expected two different places in bits {shift} to {} of the metadata, found \
+                     {places:#06b}",
+                    shift + 3
+                ),
+            ))
+            .at(lane as u32);
+        }
+        let start = chunk * width;
+        if halves {
+            columns.push(start + one / 2);
+        } else {
+            let pieces = [one, other].into_iter();
+            columns.extend(pieces.flat_map(|it| (0..piece).map(move |k| start + it * piece + k)));
+        }
+    }
+    Ok(columns)
+}
+
+impl Mma {
+    /// The elements of D as bits, by rows.
+    fn product(&self, a: &Matrix, b: &Matrix, c: &[Vec<u64>]) -> Vec<Vec<u64>> {
+        let of = |row: usize, column: usize| {
+            let pairs = a[row].iter().zip(&b[column]);
+            let start = self.c_type.value(c[row][column]);
+            if self.d_type == Accumulator::F64 {
+                let sum = pairs.fold(start, |sum, (a, b)| a.mul_add(*b, sum));
+                return sum.to_bits();
+            }
+            let product = |(a, b): (&f64, &f64)| match self.bit_product {
+                Some(BitProduct::Xor) => (a - b).abs(),
+                _ => a * b,
+            };
+            self.round(exact_sum(pairs.map(product).chain([start])))
+        };
+        let row = |row| (0..N).map(|column| of(row, column)).collect();
+        (0..self.m).map(row).collect()
+    }
+
+    fn round(&self, sum: f64) -> u64 {
+        match self.d_type {
+            Accumulator::F16 => formats::F16.encode(sum, Round::Near, false),
+            Accumulator::S32 if self.saturates => u64::from(sum as i32 as u32),
+            Accumulator::S32 => sum as i64 as u64 & mask(32),
+            _ => formats::F32.encode(sum, Round::Near, false),
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// Executes `mma` or `mma.sp`.
+    pub fn mma(&mut self, mma: &Mma, warp: &mut Warp, current: usize, active: u32) -> Step<Flow> {
+        if !aligned_here(warp, current, active)? {
+            return Ok(Flow::Wait);
+        }
+        let read = |srcs: &[Src]| -> Vec<Lanes> {
+            srcs.iter()
+                .map(|src| self.operand(warp, current, *src))
+                .collect()
+        };
+        let b = gather(&read(&mma.b), mma.b_type, N, mma.k);
+        let a = match mma.sparsity {
+            None => gather(&read(&mma.a), mma.a_type, mma.m, mma.k),
+            Some(sparsity) => {
+                let kept = gather(&read(&mma.a), mma.a_type, mma.m, mma.k / 2);
+                let metadata = read(&[sparsity.metadata]);
+                let mut a = vec![vec![0.0; mma.k]; mma.m];
+                for (row, kept) in kept.iter().enumerate() {
+                    let columns = columns(&metadata, mma, sparsity, row)?;
+                    for (column, value) in columns.into_iter().zip(kept) {
+                        a[row][column] = *value;
+                    }
+                }
+                a
+            }
+        };
+        let mut c = vec![vec![0; N]; mma.m];
+        for_each_accumulator(mma.c_type, &mut read(&mma.c), |(row, column), bits| {
+            c[row][column] = *bits;
+        });
+        let product = mma.product(&a, &b, &c);
+        let mut d = vec![[0; 32]; mma.d.len()];
+        for_each_accumulator(mma.d_type, &mut d, |(row, column), bits| {
+            *bits = product[row][column];
+        });
+        for (dst, values) in mma.d.iter().zip(&d) {
+            self.put(warp, current, *dst, active, values);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Executes `movmatrix`: a thread has two neighbours of a row.
+    pub fn movmatrix(
+        &mut self,
+        dst: Dst,
+        a: Src,
+        warp: &mut Warp,
+        current: usize,
+        active: u32,
+    ) -> Step<Flow> {
+        if !aligned_here(warp, current, active)? {
+            return Ok(Flow::Wait);
+        }
+        let a = self.operand(warp, current, a);
+        let element =
+            |row: usize, column: usize| a[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
+        let values: Lanes = std::array::from_fn(|lane| {
+            let (row, column) = (lane / 4, lane % 4 * 2);
+            element(column, row) | element(column + 1, row) << 16
+        });
+        self.put(warp, current, dst, active, &values);
+        Ok(Flow::Next)
+    }
+}
+
+/// Shows every element of C or D with its row and column, and puts back what becomes of it.
+fn for_each_accumulator(
+    ty: Accumulator,
+    registers: &mut [Lanes],
+    mut each: impl FnMut((usize, usize), &mut u64),
+) {
+    let per = ty.per_register();
+    for (number, register) in registers.iter_mut().enumerate() {
+        for (lane, bits) in register.iter_mut().enumerate() {
+            if per == 1 {
+                each(place(lane, number), bits);
+                continue;
+            }
+            let mut halves = [*bits & 0xffff, *bits >> 16 & 0xffff];
+            for (half, bits) in halves.iter_mut().enumerate() {
+                each(place(lane, 2 * number + half), bits);
+            }
+            *bits = halves[0] | halves[1] << 16;
+        }
+    }
+}
