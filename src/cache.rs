@@ -32,8 +32,8 @@ use crate::target::{Has, Target, ptx_74, sm_80};
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -64,8 +64,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -96,40 +96,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `fraction`: more than 0, and at most 1.
-///
-/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_fractional_L2_evict_last_L2_evict_unchanged(fraction: f32) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 {policy}, {fraction};",
-            policy = out(reg64) policy, fraction = in(reg32) fraction,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
-/// and the others the second, or none.
-///
-/// ```text
-/// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -160,8 +128,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -192,40 +160,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `fraction`: more than 0, and at most 1.
-///
-/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_fractional_L2_evict_normal_L2_evict_unchanged(fraction: f32) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.fractional.L2::evict_normal.L2::evict_unchanged.b64 {policy}, {fraction};",
-            policy = out(reg64) policy, fraction = in(reg32) fraction,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
-/// and the others the second, or none.
-///
-/// ```text
-/// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -256,8 +192,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -288,40 +224,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `fraction`: more than 0, and at most 1.
-///
-/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_fractional_L2_evict_first_L2_evict_unchanged(fraction: f32) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 {policy}, {fraction};",
-            policy = out(reg64) policy, fraction = in(reg32) fraction,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
-/// and the others the second, or none.
-///
-/// ```text
-/// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -352,8 +256,8 @@ where
 ///
 /// ```text
 /// createpolicy.fractional.primary.secondary.b64 policy, fraction;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -383,9 +287,101 @@ where
 /// and the others the second, or none.
 ///
 /// ```text
-/// createpolicy.fractional.primary.secondary.b64 policy, fraction;
+/// createpolicy.fractional.primary.L2::evict_unchanged.b64 policy, fraction;
 ///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `fraction`: more than 0, and at most 1.
+///
+/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_fractional_L2_evict_last_L2_evict_unchanged(fraction: f32) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 {policy}, {fraction};",
+            policy = out(reg64) policy, fraction = in(reg32) fraction,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
+/// and the others the second, or none.
+///
+/// ```text
+/// createpolicy.fractional.primary.L2::evict_unchanged.b64 policy, fraction;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `fraction`: more than 0, and at most 1.
+///
+/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_fractional_L2_evict_normal_L2_evict_unchanged(fraction: f32) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.fractional.L2::evict_normal.L2::evict_unchanged.b64 {policy}, {fraction};",
+            policy = out(reg64) policy, fraction = in(reg32) fraction,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
+/// and the others the second, or none.
+///
+/// ```text
+/// createpolicy.fractional.primary.L2::evict_unchanged.b64 policy, fraction;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `fraction`: more than 0, and at most 1.
+///
+/// PTX ISA: [`createpolicy.fractional`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_fractional_L2_evict_first_L2_evict_unchanged(fraction: f32) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 {policy}, {fraction};",
+            policy = out(reg64) policy, fraction = in(reg32) fraction,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy that gives a `fraction` of the accesses the first priority in the name,
+/// and the others the second, or none.
+///
+/// ```text
+/// createpolicy.fractional.primary.L2::evict_unchanged.b64 policy, fraction;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -417,8 +413,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -456,8 +452,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -495,47 +491,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `primary_size`: bytes.
-/// - `total_size`: bytes, `primary_size` among them.
-///
-/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_range_L2_evict_last_L2_evict_unchanged<T>(
-    addr: *const T,
-    primary_size: u32,
-    total_size: u32,
-) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
-            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
-            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
-/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
-/// none.
-///
-/// ```text
-/// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -573,8 +530,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -612,47 +569,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `primary_size`: bytes.
-/// - `total_size`: bytes, `primary_size` among them.
-///
-/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_range_L2_evict_normal_L2_evict_unchanged<T>(
-    addr: *const T,
-    primary_size: u32,
-    total_size: u32,
-) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.range.global.L2::evict_normal.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
-            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
-            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
-/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
-/// none.
-///
-/// ```text
-/// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -690,8 +608,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -729,47 +647,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
-///     PTX ISA 7.4, sm_80 and later
-/// ```
-///
-/// - `primary_size`: bytes.
-/// - `total_size`: bytes, `primary_size` among them.
-///
-/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
-#[inline(always)]
-#[must_use = "the policy is all it does"]
-#[allow(non_snake_case)] // as PTX writes it
-pub fn createpolicy_range_L2_evict_first_L2_evict_unchanged<T>(
-    addr: *const T,
-    primary_size: u32,
-    total_size: u32,
-) -> u64
-where
-    for<'a> Target: Has<ptx_74> + Has<sm_80>,
-{
-    let policy: u64;
-    // The policy depends on the operands alone.
-    unsafe {
-        asm!(
-            "createpolicy.range.global.L2::evict_first.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
-            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
-            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
-            options(pure, nomem, nostack),
-        );
-    }
-    policy
-}
-
-/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
-/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
-/// none.
-///
-/// ```text
-/// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -807,8 +686,8 @@ where
 ///
 /// ```text
 /// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
-///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     .primary.cxx = { .L2::evict_last.Last, .L2::evict_normal.Normal_Demote, .L2::evict_first.First, .L2::evict_unchanged.Unchanged }
+///     .secondary.then = { .Unchanged, .L2::evict_first.First }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///
@@ -845,9 +724,122 @@ where
 /// none.
 ///
 /// ```text
-/// createpolicy.range.global.primary.secondary.b64 policy, [addr], primary_size, total_size;
+/// createpolicy.range.global.primary.L2::evict_unchanged.b64 policy, [addr], primary_size, total_size;
 ///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
-///     .secondary = { -, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `primary_size`: bytes.
+/// - `total_size`: bytes, `primary_size` among them.
+///
+/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_range_L2_evict_last_L2_evict_unchanged<T>(
+    addr: *const T,
+    primary_size: u32,
+    total_size: u32,
+) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
+            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
+            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
+/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
+/// none.
+///
+/// ```text
+/// createpolicy.range.global.primary.L2::evict_unchanged.b64 policy, [addr], primary_size, total_size;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `primary_size`: bytes.
+/// - `total_size`: bytes, `primary_size` among them.
+///
+/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_range_L2_evict_normal_L2_evict_unchanged<T>(
+    addr: *const T,
+    primary_size: u32,
+    total_size: u32,
+) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.range.global.L2::evict_normal.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
+            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
+            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
+/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
+/// none.
+///
+/// ```text
+/// createpolicy.range.global.primary.L2::evict_unchanged.b64 policy, [addr], primary_size, total_size;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
+///     PTX ISA 7.4, sm_80 and later
+/// ```
+///
+/// - `primary_size`: bytes.
+/// - `total_size`: bytes, `primary_size` among them.
+///
+/// PTX ISA: [`createpolicy.range`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-createpolicy)
+#[inline(always)]
+#[must_use = "the policy is all it does"]
+#[allow(non_snake_case)] // as PTX writes it
+pub fn createpolicy_range_L2_evict_first_L2_evict_unchanged<T>(
+    addr: *const T,
+    primary_size: u32,
+    total_size: u32,
+) -> u64
+where
+    for<'a> Target: Has<ptx_74> + Has<sm_80>,
+{
+    let policy: u64;
+    // The policy depends on the operands alone.
+    unsafe {
+        asm!(
+            "createpolicy.range.global.L2::evict_first.L2::evict_unchanged.b64 {policy}, [{addr}], {primary_size}, {total_size};",
+            policy = out(reg64) policy, addr = in(reg64) as_ptr_gmem(addr),
+            primary_size = in(reg32) primary_size, total_size = in(reg32) total_size,
+            options(pure, nomem, nostack),
+        );
+    }
+    policy
+}
+
+/// Makes a cache policy for the `primary_size` bytes from `addr` on, which get the first
+/// priority in the name, and the bytes behind them up to `total_size`, which get the second, or
+/// none.
+///
+/// ```text
+/// createpolicy.range.global.primary.L2::evict_unchanged.b64 policy, [addr], primary_size, total_size;
+///     .primary = { .L2::evict_last, .L2::evict_normal, .L2::evict_first, .L2::evict_unchanged }
 ///     PTX ISA 7.4, sm_80 and later
 /// ```
 ///

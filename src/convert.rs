@@ -4,7 +4,10 @@
 //!
 //! The first argument becomes the upper half of the result, the second the lower. `rn` rounds to
 //! nearest even, `rz` towards zero, `rna` to nearest with ties away from zero, `rp` up, and `rs` by random bits.
-//! `satfinite` makes the greatest finite number of what is greater, and `relu` zero of what is negative.
+//! `rm` rounds down. `satfinite` makes the greatest finite number of what is greater, and `relu` zero of what is
+//! negative. `scaled_n2_ue8m0` takes two factors, powers of two such as [`cvt_rp_ue8m0x2_f32`] makes: what comes from
+//! the narrow type is multiplied by them. (ptxas 13.5 crashes where `…_s2f6x2_f32` takes them from a kernel parameter.)
+//! `cvt_pack_…` converts and packs integers.
 //!
 //! ```
 //! use cuda_ptx::*;
@@ -25,8 +28,9 @@
 
 use crate::asm::asm;
 use crate::target::{
-    Has, Target, ptx_70, ptx_78, ptx_81, ptx_86, ptx_87, ptx_88, sm_80, sm_89, sm_90, sm_100,
-    sm_100a_103a, sm_100f_103f_110f_120f_121f,
+    Has, Target, ptx_65, ptx_70, ptx_78, ptx_81, ptx_86, ptx_87, ptx_88, ptx_91, ptx_92, ptx_94,
+    sm_75, sm_80, sm_89, sm_90, sm_100, sm_100a_103a_107a, sm_100a_103a_107a_110a_120a_121a,
+    sm_100f_103f_107f_110f_120f_121f, sm_107a, sm_107f,
 };
 use crate::value::{bf16, bf16x2, f16, f16x2};
 
@@ -153,9 +157,132 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.satfinite.relu.to.f16x2 d, a;
+/// cvt.rz.satfinite.relu.to.f32 d, a, b;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e4m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e4m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f32 d, a, b;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e5m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e5m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f32 d, a, b;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e4m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e4m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f32 d, a, b;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e5m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e5m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.to.f16x2 d, a;
+///     .to.cxx = { .e4m3x2.E4M3, .e5m2x2.E5M2 }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -182,9 +309,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.satfinite.relu.to.f16x2 d, a;
-///     .relu = { -, .relu }
-///     .to = { .e4m3x2, .e5m2x2 }
+/// cvt.rn.satfinite.to.f16x2 d, a;
+///     .to.cxx = { .e4m3x2.E4M3, .e5m2x2.E5M2 }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -212,7 +338,6 @@ where
 ///
 /// ```text
 /// cvt.rn.satfinite.relu.to.f16x2 d, a;
-///     .relu = { -, .relu }
 ///     .to = { .e4m3x2, .e5m2x2 }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
@@ -241,7 +366,6 @@ where
 ///
 /// ```text
 /// cvt.rn.satfinite.relu.to.f16x2 d, a;
-///     .relu = { -, .relu }
 ///     .to = { .e4m3x2, .e5m2x2 }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
@@ -269,9 +393,1456 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.relu.f16x2.from d, a;
+/// cvt.rz.satfinite.relu.to.f16x2 d, a;
 ///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e4m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e4m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e5m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e5m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e4m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e4m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.f16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e5m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e5m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.to.bf16x2 d, a;
+///     .to.cxx = { .e4m3x2.E4M3, .e5m2x2.E5M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e4m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e4m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.to.bf16x2 d, a;
+///     .to.cxx = { .e4m3x2.E4M3, .e5m2x2.E5M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e5m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e5m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.to.bf16x2 d, a;
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e4m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e4m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.to.bf16x2 d, a;
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e5m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e5m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.bf16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e4m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e4m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.bf16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e5m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e5m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.bf16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e4m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e4m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rz.satfinite.relu.to.bf16x2 d, a;
+///     .relu = { -, .relu }
+///     .to = { .e4m3x2, .e5m2x2 }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e5m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e5m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e2m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e3m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e3m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e2m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e3m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e3m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e2m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e3m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e3m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e2m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e3m2x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e3m2x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m1x2_f32(a: f32, b: f32) -> u8
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.e2m1x2.f32 B_OUT_d, {a}, {b};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m1x2_f32(a: f32, b: f32) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.e2m1x2.f32 B_OUT_d, {a}, {b};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m1x2_f32(a: f32, b: f32) -> u8
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.relu.e2m1x2.f32 B_OUT_d, {a}, {b};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m1x2_f32(a: f32, b: f32) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.relu.e2m1x2.f32 B_OUT_d, {a}, {b};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e2m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e3m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e3m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e2m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e3m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e3m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e2m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e3m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e3m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e2m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e3m2x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e3m2x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m1x2_f16x2(a: f16x2) -> u8
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.e2m1x2.f16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m1x2_f16x2(a: f16x2) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.e2m1x2.f16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m1x2_f16x2(a: f16x2) -> u8
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.relu.e2m1x2.f16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.f16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m1x2_f16x2(a: f16x2) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.relu.e2m1x2.f16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e2m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e3m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.e3m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e2m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.to.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     .to.cxx = { .e2m3x2.E2M3, .e3m2x2.E3M2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e3m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.e3m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e2m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e3m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.e3m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e2m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.to.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     .to = { .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e3m2x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.e3m2x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_e2m1x2_bf16x2(a: bf16x2) -> u8
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.e2m1x2.bf16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.e2m1x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_e2m1x2_bf16x2(a: bf16x2) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.e2m1x2.bf16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_e2m1x2_bf16x2(a: bf16x2) -> u8
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rn.satfinite.relu.e2m1x2.bf16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.e2m1x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a/f) }
+///     PTX ISA 9.1, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_e2m1x2_bf16x2(a: bf16x2) -> u8
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_OUT_d;",
+            "cvt.rz.satfinite.relu.e2m1x2.bf16x2 B_OUT_d, {a};",
+            "cvt.u32.u8 {d}, B_OUT_d;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d as u8
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.f16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2.fp6x2.E3M2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -298,9 +1869,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+/// cvt.rn.f16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2.fp6x2.E3M2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -327,9 +1897,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+/// cvt.rn.f16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2.fp6x2.E3M2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -340,7 +1909,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rn_f16x2_e2m3x2(a: u16) -> f16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -356,9 +1925,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+/// cvt.rn.f16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2.fp6x2.E3M2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -369,7 +1937,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rn_f16x2_e3m2x2(a: u16) -> f16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -386,8 +1954,7 @@ where
 ///
 /// ```text
 /// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -415,8 +1982,7 @@ where
 ///
 /// ```text
 /// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -444,8 +2010,7 @@ where
 ///
 /// ```text
 /// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -456,7 +2021,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rn_relu_f16x2_e2m3x2(a: u16) -> f16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -473,8 +2038,7 @@ where
 ///
 /// ```text
 /// cvt.rn.relu.f16x2.from d, a;
-///     .relu = { -, .relu }
-///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f), .e3m2x2 (PTX ISA 8.8) (sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f) }
 ///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
@@ -485,7 +2049,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rn_relu_f16x2_e3m2x2(a: u16) -> f16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -501,167 +2065,1306 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.satfinite.relu.to.f32 d, a, b;
-///     .relu = { -, .relu }
-///     .to = { .e2m3x2, .e3m2x2 }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// cvt.rn.f16x2.e2m1x2 d, a;
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
 ///
 /// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
 #[inline(always)]
 #[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_e2m3x2_f32(a: f32, b: f32) -> u16
+pub fn cvt_rn_f16x2_e2m1x2(a: u8) -> f16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.e2m3x2.f32 {d}, {a}, {b};",
-            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    d
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.rn.satfinite.relu.to.f32 d, a, b;
-///     .relu = { -, .relu }
-///     .to = { .e2m3x2, .e3m2x2 }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_e3m2x2_f32(a: f32, b: f32) -> u16
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.e3m2x2.f32 {d}, {a}, {b};",
-            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    d
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.rn.satfinite.relu.to.f32 d, a, b;
-///     .relu = { -, .relu }
-///     .to = { .e2m3x2, .e3m2x2 }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_relu_e2m3x2_f32(a: f32, b: f32) -> u16
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.relu.e2m3x2.f32 {d}, {a}, {b};",
-            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    d
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.rn.satfinite.relu.to.f32 d, a, b;
-///     .relu = { -, .relu }
-///     .to = { .e2m3x2, .e3m2x2 }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_relu_e3m2x2_f32(a: f32, b: f32) -> u16
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.relu.e3m2x2.f32 {d}, {a}, {b};",
-            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    d
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.rn.satfinite.relu.e2m1x2.f32 d, a, b;
-///     .relu = { -, .relu }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_e2m1x2_f32(a: f32, b: f32) -> u8
-where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
     unsafe {
         asm!(
             "{{",
-            ".reg .b8 B_OUT_d;",
-            "cvt.rn.satfinite.e2m1x2.f32 B_OUT_d, {a}, {b};",
-            "cvt.u32.u8 {d}, B_OUT_d;",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.f16x2.e2m1x2 {d}, B_a;",
             "}}",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
         );
     }
-    d as u8
+    f16x2::from_bits(d)
 }
 
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rn.satfinite.relu.e2m1x2.f32 d, a, b;
+/// cvt.rn.relu.f16x2.e2m1x2 d, a;
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_f16x2_e2m1x2(a: u8) -> f16x2
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.relu.f16x2.e2m1x2 {d}, B_a;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3, .e3m2x2.fp6x2.E3M2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_e4m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.bf16x2.e4m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3, .e3m2x2.fp6x2.E3M2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_e5m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.bf16x2.e5m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3, .e3m2x2.fp6x2.E3M2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_e2m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.bf16x2.e2m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.from d, a;
+///     .from.fn.cxx = { .e4m3x2.fp8x2.E4M3, .e5m2x2.fp8x2.E5M2, .e2m3x2.fp6x2.E2M3, .e3m2x2.fp6x2.E3M2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_e3m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.bf16x2.e3m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.e2m1x2 d, a;
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_e2m1x2(a: u8) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.bf16x2.e2m1x2 {d}, B_a;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.relu.bf16x2.from d, a;
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_e4m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.bf16x2.e4m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.relu.bf16x2.from d, a;
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_e5m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.bf16x2.e5m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.relu.bf16x2.from d, a;
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_e2m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.bf16x2.e2m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.relu.bf16x2.from d, a;
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_e3m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.bf16x2.e3m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
 ///     .relu = { -, .relu }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_e4m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.e4m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_e5m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.e5m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_e2m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.e2m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_e3m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.e3m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_e4m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.bf16x2.e4m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_e5m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.bf16x2.e5m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_e2m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.bf16x2.e2m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.from d, a;
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_e3m2x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.bf16x2.e3m2x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_e4m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.e4m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_e5m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.e5m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_e2m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.e2m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_e3m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.e3m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_e4m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e4m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_e5m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e5m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_e2m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e2m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_e3m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e3m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_e4m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e4m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_e5m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e5m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_e2m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e2m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_e3m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e3m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_e4m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.e4m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_e5m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.e5m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_e2m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.e2m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.from d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     .from = { .e4m3x2, .e5m2x2, .e2m3x2, .e3m2x2 }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_e3m2x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.e3m2x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.relu.bf16x2.e2m1x2 d, a;
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_e2m1x2(a: u8) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.relu.bf16x2.e2m1x2 {d}, B_a;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.e2m1x2 d, a;
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_e2m1x2(a: u8) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.satfinite.bf16x2.e2m1x2 {d}, B_a;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.relu.bf16x2.e2m1x2 d, a;
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_e2m1x2(a: u8) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.satfinite.relu.bf16x2.e2m1x2 {d}, B_a;",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_e2m1x2(a: u8, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.e2m1x2 {d}, B_a, {scale};",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_e2m1x2(a: u8, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 {d}, B_a, {scale};",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_e2m1x2(a: u8, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e2m1x2 {d}, B_a, {scale};",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.2, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_e2m1x2(a: u8, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_92> + Has<sm_100f_103f_107f_110f_120f_121f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "{{",
+            ".reg .b8 B_a;",
+            "cvt.u8.u32 B_a, {a};",
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.e2m1x2 {d}, B_a, {scale};",
+            "}}",
+            d = out(reg32) d, a = in(reg32) u32::from(a), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -670,33 +3373,730 @@ where
 /// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
 #[inline(always)]
 #[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_relu_e2m1x2_f32(a: f32, b: f32) -> u8
+pub fn cvt_rn_satfinite_s2f6x2_f32(a: f32, b: f32) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.s2f6x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_s2f6x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.s2f6x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_s2f6x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.s2f6x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.f32 d, a, b;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_s2f6x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.s2f6x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_s2f6x2_f32(a: f32, b: f32, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 {d}, {a}, {b}, {scale};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_s2f6x2_f32(a: f32, b: f32, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 {d}, {a}, {b}, {scale};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_scaled_n2_ue8m0_s2f6x2_f32(a: f32, b: f32, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.scaled::n2::ue8m0.s2f6x2.f32 {d}, {a}, {b}, {scale};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_scaled_n2_ue8m0_s2f6x2_f32(a: f32, b: f32, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.scaled::n2::ue8m0.s2f6x2.f32 {d}, {a}, {b}, {scale};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_s2f6x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.s2f6x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_s2f6x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.s2f6x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_s2f6x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.s2f6x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.s2f6x2.bf16x2 d, a;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_s2f6x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.s2f6x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_s2f6x2_bf16x2(a: bf16x2, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.bf16x2 {d}, {a}, {scale};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_s2f6x2_bf16x2(a: bf16x2, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 {d}, {a}, {scale};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_scaled_n2_ue8m0_s2f6x2_bf16x2(a: bf16x2, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.scaled::n2::ue8m0.s2f6x2.bf16x2 {d}, {a}, {scale};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, scale;
+///     .round = { .rn, .rz (PTX ISA 9.4) (sm_107a) }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_relu_scaled_n2_ue8m0_s2f6x2_bf16x2(a: bf16x2, scale: u16) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107a>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 {d}, {a}, {scale};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.bf16x2.s2f6x2 d, a;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_s2f6x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
 {
     let d: u32;
     // The result depends on the operands alone.
     unsafe {
         asm!(
-            "{{",
-            ".reg .b8 B_OUT_d;",
-            "cvt.rn.satfinite.relu.e2m1x2.f32 B_OUT_d, {a}, {b};",
-            "cvt.u32.u8 {d}, B_OUT_d;",
-            "}}",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            "cvt.rn.bf16x2.s2f6x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.bf16x2.s2f6x2 d, a;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_bf16x2_s2f6x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.bf16x2.s2f6x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.bf16x2.s2f6x2 d, a;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_s2f6x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.s2f6x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.bf16x2.s2f6x2 d, a;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_bf16x2_s2f6x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.bf16x2.s2f6x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_s2f6x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.s2f6x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
             options(pure, nomem, nostack),
         );
     }
-    d as u8
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_scaled_n2_ue8m0_bf16x2_s2f6x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_s2f6x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.s2f6x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     .relu = { -, .relu }
+///     PTX ISA 9.1, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_relu_scaled_n2_ue8m0_bf16x2_s2f6x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_100a_103a_107a_110a_120a_121a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.relu.scaled::n2::ue8m0.bf16x2.s2f6x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
 }
 
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.f32 d, a, b;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -707,7 +4107,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rz_ue8m0x2_f32(a: f32, b: f32) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -725,9 +4125,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.f32 d, a, b;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -738,7 +4138,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rz_satfinite_ue8m0x2_f32(a: f32, b: f32) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -756,9 +4156,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.f32 d, a, b;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -769,7 +4169,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rp_ue8m0x2_f32(a: f32, b: f32) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -787,9 +4187,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.f32 d, a, b;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -800,7 +4200,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rp_satfinite_ue8m0x2_f32(a: f32, b: f32) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -818,9 +4218,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.bf16x2 d, a;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -830,7 +4230,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rz_ue8m0x2_bf16x2(a: bf16x2) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -847,9 +4247,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.bf16x2 d, a;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -859,7 +4259,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rz_satfinite_ue8m0x2_bf16x2(a: bf16x2) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -876,9 +4276,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.bf16x2 d, a;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -888,7 +4288,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rp_ue8m0x2_bf16x2(a: bf16x2) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -905,9 +4305,9 @@ where
 ///
 /// ```text
 /// cvt.round.sat.ue8m0x2.bf16x2 d, a;
-///     .round = { .rz, .rp }
-///     .sat = { -, .satfinite }
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     .round.mode = { .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -917,7 +4317,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rp_satfinite_ue8m0x2_bf16x2(a: bf16x2) -> u16
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -934,7 +4334,7 @@ where
 ///
 /// ```text
 /// cvt.rn.bf16x2.ue8m0x2 d, a;
-///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f
+///     PTX ISA 8.8, sm_100a/f, sm_103a/f, sm_107a/f, sm_110a/f, sm_120a/f, sm_121a/f
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -944,7 +4344,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rn_bf16x2_ue8m0x2(a: u16) -> bf16x2
 where
-    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_110f_120f_121f>,
+    for<'a> Target: Has<ptx_88> + Has<sm_100f_103f_107f_110f_120f_121f>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -960,10 +4360,685 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f32 d, a, b;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_satfinite_ue5m3x2_f32(a: f32, b: f32) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.satfinite.ue5m3x2.f32 {d}, {a}, {b};",
+            d = out(reg16) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.f16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_satfinite_ue5m3x2_f16x2(a: f16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.satfinite.ue5m3x2.f16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.sat.ue5m3x2.bf16x2 d, a;
+///     .round.mode = { .rn.Nearest, .rz.Zero, .rp.PosInf }
+///     .sat.cxx = { .NOSAT, .satfinite.SATFINITE }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_satfinite_ue5m3x2_bf16x2(a: bf16x2) -> u16
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.satfinite.ue5m3x2.bf16x2 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a.to_bits(), options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.f16x2.ue5m3x2 d, a;
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_f16x2_ue5m3x2(a: u16) -> f16x2
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.f16x2.ue5m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.bf16x2.ue5m3x2 d, a;
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_bf16x2_ue5m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.bf16x2.ue5m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.satfinite.bf16x2.ue5m3x2 d, a;
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_ue5m3x2(a: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.ue5m3x2 {d}, {a};",
+            d = out(reg32) d, a = in(reg16) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.scaled::n2::ue8m0.bf16x2.ue5m3x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_scaled_n2_ue8m0_bf16x2_ue5m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.scaled::n2::ue8m0.bf16x2.ue5m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.sat.scaled::n2::ue8m0.bf16x2.ue5m3x2 d, a, scale;
+///     .sat = { -, .satfinite }
+///     PTX ISA 9.4, sm_107a/f
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `scale`: the factors, of type ue8m0: the upper half for the upper number.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_scaled_n2_ue8m0_bf16x2_ue5m3x2(a: u16, scale: u16) -> bf16x2
+where
+    for<'a> Target: Has<ptx_94> + Has<sm_107f>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.ue5m3x2 {d}, {a}, {scale};",
+            d = out(reg32) d, a = in(reg16) a, scale = in(reg16) scale,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -974,7 +5049,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_satfinite_e4m3x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -996,7 +5071,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1007,7 +5082,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_satfinite_e5m2x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1029,7 +5104,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1040,7 +5115,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_satfinite_e2m3x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1062,7 +5137,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1073,7 +5148,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_satfinite_e3m2x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1095,7 +5170,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1106,7 +5181,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_relu_satfinite_e4m3x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1128,7 +5203,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1139,7 +5214,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_relu_satfinite_e5m2x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1161,7 +5236,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1172,7 +5247,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_relu_satfinite_e2m3x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1194,7 +5269,7 @@ where
 /// cvt.rs.relu.satfinite.to.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
 ///     .to = { .e4m3x4, .e5m2x4, .e2m3x4, .e3m2x4 }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1205,7 +5280,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_relu_satfinite_e3m2x4_f32(numbers: [f32; 4], random_bits: u32) -> u32
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u32;
     // The result depends on the operands alone.
@@ -1226,7 +5301,7 @@ where
 /// ```text
 /// cvt.rs.relu.satfinite.e2m1x4.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1237,7 +5312,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_satfinite_e2m1x4_f32(numbers: [f32; 4], random_bits: u32) -> u16
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -1258,7 +5333,7 @@ where
 /// ```text
 /// cvt.rs.relu.satfinite.e2m1x4.f32 d, numbers, random_bits;
 ///     .relu = { -, .relu }
-///     PTX ISA 8.7, sm_100a, sm_103a
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
 /// ```
 ///
 /// - `numbers`: the last becomes the lowest quarter.
@@ -1269,7 +5344,7 @@ where
 #[must_use = "the result is all it does"]
 pub fn cvt_rs_relu_satfinite_e2m1x4_f32(numbers: [f32; 4], random_bits: u32) -> u16
 where
-    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a>,
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
 {
     let d: u16;
     // The result depends on the operands alone.
@@ -1288,11 +5363,272 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
 ///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
+///     .sat = { -, .satfinite }
 ///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_f16x2_f32(a: f32, b: f32, random_bits: u32) -> f16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.f16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_bf16x2_f32(a: f32, b: f32, random_bits: u32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.bf16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_satfinite_f16x2_f32(a: f32, b: f32, random_bits: u32) -> f16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.satfinite.f16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_satfinite_bf16x2_f32(a: f32, b: f32, random_bits: u32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.satfinite.bf16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_relu_f16x2_f32(a: f32, b: f32, random_bits: u32) -> f16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.relu.f16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_relu_bf16x2_f32(a: f32, b: f32, random_bits: u32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.relu.bf16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_relu_satfinite_f16x2_f32(a: f32, b: f32, random_bits: u32) -> f16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.relu.satfinite.f16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rs.relu.sat.to.f32 d, a, b, random_bits;
+///     .relu = { -, .relu }
+///     .sat = { -, .satfinite }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.7, sm_100a, sm_103a, sm_107a
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+/// - `random_bits`: what decides how the numbers are rounded.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rs_relu_satfinite_bf16x2_f32(a: f32, b: f32, random_bits: u32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_87> + Has<sm_100a_103a_107a>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rs.relu.satfinite.bf16x2.f32 {d}, {a}, {b}, {random_bits};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            random_bits = in(reg32) random_bits, options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.rn.to.f32 d, a, b;
+///     .to.cxx = { .f16x2.half2, .bf16x2.bfloat162 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -1321,11 +5657,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
+/// cvt.rn.to.f32 d, a, b;
+///     .to.cxx = { .f16x2.half2, .bf16x2.bfloat162 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -1354,208 +5687,7 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.f16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    f16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.bf16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    bf16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_f16x2_f32(a: f32, b: f32) -> f16x2
-where
-    for<'a> Target: Has<ptx_70> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.f16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    f16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_bf16x2_f32(a: f32, b: f32) -> bf16x2
-where
-    for<'a> Target: Has<ptx_70> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.bf16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    bf16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.satfinite.f16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    f16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-/// - `b`: the number that becomes the lower half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u32;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.satfinite.bf16x2.f32 {d}, {a}, {b};",
-            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
-            options(pure, nomem, nostack),
-        );
-    }
-    bf16x2::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
+/// cvt.rz.to.f32 d, a, b;
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1585,10 +5717,7 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
+/// cvt.rz.to.f32 d, a, b;
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1618,10 +5747,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1632,15 +5759,15 @@ where
 /// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
 #[inline(always)]
 #[must_use = "the result is all it does"]
-pub fn cvt_rz_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
+pub fn cvt_rn_relu_f16x2_f32(a: f32, b: f32) -> f16x2
 where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
     let d: u32;
     // The result depends on the operands alone.
     unsafe {
         asm!(
-            "cvt.rz.satfinite.f16x2.f32 {d}, {a}, {b};",
+            "cvt.rn.relu.f16x2.f32 {d}, {a}, {b};",
             d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
             options(pure, nomem, nostack),
         );
@@ -1651,10 +5778,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1665,15 +5790,15 @@ where
 /// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
 #[inline(always)]
 #[must_use = "the result is all it does"]
-pub fn cvt_rz_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
+pub fn cvt_rn_relu_bf16x2_f32(a: f32, b: f32) -> bf16x2
 where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
     let d: u32;
     // The result depends on the operands alone.
     unsafe {
         asm!(
-            "cvt.rz.satfinite.bf16x2.f32 {d}, {a}, {b};",
+            "cvt.rn.relu.bf16x2.f32 {d}, {a}, {b};",
             d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
             options(pure, nomem, nostack),
         );
@@ -1684,10 +5809,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1717,10 +5840,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1750,12 +5871,203 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
 ///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.f16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.satfinite.f16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.satfinite.bf16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_f16x2_f32(a: f32, b: f32) -> f16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.f16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    f16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+/// - `b`: the number that becomes the lower half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_bf16x2_f32(a: f32, b: f32) -> bf16x2
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.bf16x2.f32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    bf16x2::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16x2, .bf16x2 }
+///     PTX ISA 8.1, sm_80 and later
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -1783,12 +6095,11 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a, b;
+/// cvt.round.relu.satfinite.to.f32 d, a, b;
 ///     .round = { .rn, .rz }
 ///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16x2, .bf16x2 }
-///     PTX ISA 7.0, sm_80 and later
+///     PTX ISA 8.1, sm_80 and later
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -1816,11 +6127,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
+/// cvt.round.f16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd, .rp.ru }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -1847,11 +6155,92 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
+/// cvt.round.f16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd, .rp.ru }
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.f16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd, .rp.ru }
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rm_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rm.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.f16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd, .rp.ru }
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.bf16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd (PTX ISA 7.8) (sm_90 and later), .rp.ru (PTX ISA 7.8) (sm_90 and later) }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -1878,11 +6267,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
+/// cvt.round.bf16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd (PTX ISA 7.8) (sm_90 and later), .rp.ru (PTX ISA 7.8) (sm_90 and later) }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -1891,46 +6277,15 @@ where
 /// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
 #[inline(always)]
 #[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_f16_f32(a: f32) -> f16
+pub fn cvt_rz_bf16_f32(a: f32) -> bf16
 where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+    for<'a> Target: Has<ptx_70> + Has<sm_80>,
 {
     let d: u16;
     // The result depends on the operands alone.
     unsafe {
         asm!(
-            "cvt.rn.satfinite.f16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    f16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_satfinite_bf16_f32(a: f32) -> bf16
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.satfinite.bf16.f32 {d}, {a};",
+            "cvt.rz.bf16.f32 {d}, {a};",
             d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
         );
     }
@@ -1940,10 +6295,64 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.bf16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd (PTX ISA 7.8) (sm_90 and later), .rp.ru (PTX ISA 7.8) (sm_90 and later) }
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rm_bf16_f32(a: f32) -> bf16
+where
+    for<'a> Target: Has<ptx_78> + Has<sm_90>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rm.bf16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.bf16.f32 d, a;
+///     .round.cxx = { .rn.rn, .rz.rz, .rm.rd (PTX ISA 7.8) (sm_90 and later), .rp.ru (PTX ISA 7.8) (sm_90 and later) }
+///     PTX ISA 7.0, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rp_bf16_f32(a: f32) -> bf16
+where
+    for<'a> Target: Has<ptx_78> + Has<sm_90>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rp.bf16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.to.f32 d, a;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -1971,10 +6380,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.relu.to.f32 d, a;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -2002,196 +6409,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.relu.to.f32 d, a;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_satfinite_f16_f32(a: f32) -> f16
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.satfinite.f16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    f16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rn_relu_satfinite_bf16_f32(a: f32) -> bf16
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rn.relu.satfinite.bf16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    bf16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rz_f16_f32(a: f32) -> f16
-where
-    for<'a> Target: Has<ptx_70> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rz.f16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    f16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rz_bf16_f32(a: f32) -> bf16
-where
-    for<'a> Target: Has<ptx_70> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rz.bf16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    bf16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rz_satfinite_f16_f32(a: f32) -> f16
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rz.satfinite.f16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    f16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
-///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
-/// ```
-///
-/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
-///
-/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
-#[inline(always)]
-#[must_use = "the result is all it does"]
-pub fn cvt_rz_satfinite_bf16_f32(a: f32) -> bf16
-where
-    for<'a> Target: Has<ptx_81> + Has<sm_80>,
-{
-    let d: u16;
-    // The result depends on the operands alone.
-    unsafe {
-        asm!(
-            "cvt.rz.satfinite.bf16.f32 {d}, {a};",
-            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
-        );
-    }
-    bf16::from_bits(d)
-}
-
-/// Converts as the name says: to the first type, from the second.
-///
-/// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
-///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -2219,10 +6438,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.relu.to.f32 d, a;
 ///     .round = { .rn, .rz }
-///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
@@ -2250,12 +6467,191 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.relu.satfinite.to.f32 d, a;
 ///     .round = { .rn, .rz }
 ///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_satfinite_bf16_f32(a: f32) -> bf16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.satfinite.bf16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_satfinite_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.satfinite.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rn_relu_satfinite_bf16_f32(a: f32) -> bf16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rn.relu.satfinite.bf16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_f16_f32(a: f32) -> f16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.f16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    f16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
+/// ```
+///
+/// - `a`: the number, or the two numbers, or the one that becomes the upper half.
+///
+/// PTX ISA: [`cvt`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_rz_satfinite_bf16_f32(a: f32) -> bf16
+where
+    for<'a> Target: Has<ptx_81> + Has<sm_80>,
+{
+    let d: u16;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.rz.satfinite.bf16.f32 {d}, {a};",
+            d = out(reg16) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    bf16::from_bits(d)
+}
+
+/// Converts as the name says: to the first type, from the second.
+///
+/// ```text
+/// cvt.round.relu.satfinite.to.f32 d, a;
+///     .round = { .rn, .rz }
+///     .relu = { -, .relu }
+///     .to = { .f16, .bf16 }
+///     PTX ISA 8.1, sm_80 and later
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -2281,12 +6677,11 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.round.relu.sat.to.f32 d, a;
+/// cvt.round.relu.satfinite.to.f32 d, a;
 ///     .round = { .rn, .rz }
 ///     .relu = { -, .relu }
-///     .sat = { -, .satfinite (PTX ISA 8.1) }
 ///     .to = { .f16, .bf16 }
-///     PTX ISA 7.0, sm_80 and later
+///     PTX ISA 8.1, sm_80 and later
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -2312,8 +6707,7 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rna.sat.tf32.f32 d, a;
-///     .sat = { -, .satfinite (PTX ISA 8.1) (sm_89 and later) }
+/// cvt.rna.tf32.f32 d, a;
 ///     PTX ISA 7.0, sm_80 and later
 /// ```
 ///
@@ -2340,9 +6734,8 @@ where
 /// Converts as the name says: to the first type, from the second.
 ///
 /// ```text
-/// cvt.rna.sat.tf32.f32 d, a;
-///     .sat = { -, .satfinite (PTX ISA 8.1) (sm_89 and later) }
-///     PTX ISA 7.0, sm_80 and later
+/// cvt.rna.satfinite.tf32.f32 d, a;
+///     PTX ISA 8.1, sm_89 and later
 /// ```
 ///
 /// - `a`: the number, or the two numbers, or the one that becomes the upper half.
@@ -2600,6 +6993,260 @@ where
         asm!(
             "cvt.rz.satfinite.relu.tf32.f32 {d}, {a};",
             d = out(reg32) d, a = in(reg32) a, options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to 16 bits, with what does not fit becoming the least or greatest
+/// value, and packs them.
+///
+/// ```text
+/// cvt.pack.sat.to.s32 d, a, b;
+///     .to = { .s16, .u16 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_s16_s32(a: i32, b: i32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.s16.s32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to 16 bits, with what does not fit becoming the least or greatest
+/// value, and packs them.
+///
+/// ```text
+/// cvt.pack.sat.to.s32 d, a, b;
+///     .to = { .s16, .u16 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_u16_s32(a: i32, b: i32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.u16.s32 {d}, {a}, {b};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_s8_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.s8.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_u8_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.u8.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_s4_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.s4.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_u4_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.u4.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_s2_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.s2.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
+        );
+    }
+    d
+}
+
+/// Converts two integers to the narrow type, with what does not fit becoming the least or
+/// greatest value, and packs them: `a` above `b`, and above both the lower bits of `c`.
+///
+/// ```text
+/// cvt.pack.sat.to.s32.b32 d, a, b, c;
+///     .to = { .s8, .u8, .s4, .u4, .s2, .u2 }
+///     PTX ISA 6.5, sm_75 and later
+/// ```
+///
+/// - `a`: the integer that goes above `b`.
+/// - `b`: the integer that goes into the lowest bits.
+/// - `c`: what is shifted up to make room for `a` and `b`.
+///
+/// PTX ISA: [`cvt.pack`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-cvt-pack)
+#[inline(always)]
+#[must_use = "the result is all it does"]
+pub fn cvt_pack_sat_u2_s32_b32(a: i32, b: i32, c: u32) -> u32
+where
+    for<'a> Target: Has<ptx_65> + Has<sm_75>,
+{
+    let d: u32;
+    // The result depends on the operands alone.
+    unsafe {
+        asm!(
+            "cvt.pack.sat.u2.s32.b32 {d}, {a}, {b}, {c};",
+            d = out(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+            options(pure, nomem, nostack),
         );
     }
     d

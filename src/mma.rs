@@ -35,8 +35,8 @@ use crate::tags::{
     element_f16, element_s4, element_s8, element_tf32, element_u4, element_u8,
 };
 use crate::target::{
-    Has, Target, lacking, on_target, ptx_65, ptx_70, ptx_71, ptx_78, ptx_84, ptx_85, ptx_87,
-    ptx_88, sm_75, sm_80, sm_89, sm_90, sm_120f_121f,
+    Has, Target, lacking, on_target, ptx_64, ptx_65, ptx_70, ptx_71, ptx_78, ptx_84, ptx_85,
+    ptx_87, ptx_88, ptx_91, sm_75, sm_80, sm_89, sm_90, sm_120a_121a, sm_120f_121f,
 };
 use crate::value::{Value, f16x2, fields};
 
@@ -2333,7 +2333,7 @@ forms! {
 ///
 /// ```text
 /// mma.sync.aligned.kind.block_scale.scale.m16n8k64.row.col.f32.atype.btype.f32.stype d, a, b, c, scale_a, ids_a, scale_b, ids_b;
-///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3 }
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
 ///     .atype.btype = { .e2m1.e2m1 }
 ///     PTX ISA 8.8, sm_120a/f, sm_121a/f
 /// ```
@@ -2392,7 +2392,7 @@ where
 ///
 /// ```text
 /// mma.sync.aligned.kind.block_scale.scale.m16n8k64.row.col.f32.atype.btype.f32.stype d, a, b, c, scale_a, ids_a, scale_b, ids_b;
-///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3 }
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
 ///     .atype.btype = { .e2m1.e2m1 }
 ///     PTX ISA 8.8, sm_120a/f, sm_121a/f
 /// ```
@@ -2451,7 +2451,7 @@ where
 ///
 /// ```text
 /// mma.sync.aligned.kind.block_scale.scale.m16n8k64.row.col.f32.atype.btype.f32.stype d, a, b, c, scale_a, ids_a, scale_b, ids_b;
-///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3 }
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
 ///     .atype.btype = { .e2m1.e2m1 }
 ///     PTX ISA 8.8, sm_120a/f, sm_121a/f
 /// ```
@@ -2504,6 +2504,777 @@ where
         );
     }
     [d0, d1, d2, d3]
+}
+
+/// Multiplies A by B and adds C; A is row-major and B column-major.
+///
+/// ```text
+/// mma.sync.aligned.kind.block_scale.scale.m16n8k64.row.col.f32.atype.btype.f32.stype d, a, b, c, scale_a, ids_a, scale_b, ids_b;
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
+///     .atype.btype = { .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m16n8k64_kind_mxf4nvf4_block_scale_vec_4x_ue8m0(
+    _atype: element_e2m1,
+    _btype: element_e2m1,
+    a: [u32; 4],
+    b: [u32; 2],
+    c: [f32; 4],
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_120f_121f>,
+{
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+            c0 = in(reg32) c[0], c1 = in(reg32) c[1], c2 = in(reg32) c[2],
+            c3 = in(reg32) c[3], scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+            options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3]
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C, one
+/// for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f32 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f16.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_row_row<T, const N: usize>(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [T; N],
+) -> [T; N]
+where
+    T: MmaSyncM8n8k4RowRow<N>,
+{
+    unsafe { <T as MmaSyncM8n8k4RowRow<N>>::issue(a, b, c) }
+}
+
+/// The forms of [`mma_sync_m8n8k4_row_row`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sync_m8n8k4_row_row` has no form for `{Self}`, `{N}`",
+    label = "no such c",
+    note = "there is: [f32; 8]",
+    note = "there is: [f16x2; 4]"
+)]
+pub trait MmaSyncM8n8k4RowRow<const N: usize>: Value {
+    #[doc(hidden)]
+    unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [Self; N]) -> [Self; N] {
+        lacking()
+    }
+}
+
+impl MmaSyncM8n8k4RowRow<8> for f32
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f32; 8]) -> [f32; 8] {
+            let c = fields(&c);
+            let d0: f32;
+            let d1: f32;
+            let d2: f32;
+            let d3: f32;
+            let d4: f32;
+            let d5: f32;
+            let d6: f32;
+            let d7: f32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}, {c4}, {c5}, {c6}, {c7}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c.0, c1 = in(reg32) c.1, c2 = in(reg32) c.2,
+                    c3 = in(reg32) c.3, c4 = in(reg32) c.4, c5 = in(reg32) c.5, c6 = in(reg32) c.6,
+                    c7 = in(reg32) c.7, options(nomem, nostack),
+                );
+            }
+            [d0, d1, d2, d3, d4, d5, d6, d7]
+        }
+    }
+}
+
+impl MmaSyncM8n8k4RowRow<4> for f16x2
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f16x2; 4]) -> [f16x2; 4] {
+            let d0: u32;
+            let d1: u32;
+            let d2: u32;
+            let d3: u32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.row.row.f16.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+                    c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+                    c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+                );
+            }
+            [
+                f16x2::from_bits(d0),
+                f16x2::from_bits(d1),
+                f16x2::from_bits(d2),
+                f16x2::from_bits(d3),
+            ]
+        }
+    }
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C, one
+/// for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f32 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f16.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_row_col<T, const N: usize>(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [T; N],
+) -> [T; N]
+where
+    T: MmaSyncM8n8k4RowCol<N>,
+{
+    unsafe { <T as MmaSyncM8n8k4RowCol<N>>::issue(a, b, c) }
+}
+
+/// The forms of [`mma_sync_m8n8k4_row_col`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sync_m8n8k4_row_col` has no form for `{Self}`, `{N}`",
+    label = "no such c",
+    note = "there is: [f32; 8]",
+    note = "there is: [f16x2; 4]"
+)]
+pub trait MmaSyncM8n8k4RowCol<const N: usize>: Value {
+    #[doc(hidden)]
+    unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [Self; N]) -> [Self; N] {
+        lacking()
+    }
+}
+
+impl MmaSyncM8n8k4RowCol<8> for f32
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f32; 8]) -> [f32; 8] {
+            let c = fields(&c);
+            let d0: f32;
+            let d1: f32;
+            let d2: f32;
+            let d3: f32;
+            let d4: f32;
+            let d5: f32;
+            let d6: f32;
+            let d7: f32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}, {c4}, {c5}, {c6}, {c7}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c.0, c1 = in(reg32) c.1, c2 = in(reg32) c.2,
+                    c3 = in(reg32) c.3, c4 = in(reg32) c.4, c5 = in(reg32) c.5, c6 = in(reg32) c.6,
+                    c7 = in(reg32) c.7, options(nomem, nostack),
+                );
+            }
+            [d0, d1, d2, d3, d4, d5, d6, d7]
+        }
+    }
+}
+
+impl MmaSyncM8n8k4RowCol<4> for f16x2
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f16x2; 4]) -> [f16x2; 4] {
+            let d0: u32;
+            let d1: u32;
+            let d2: u32;
+            let d3: u32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+                    c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+                    c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+                );
+            }
+            [
+                f16x2::from_bits(d0),
+                f16x2::from_bits(d1),
+                f16x2::from_bits(d2),
+                f16x2::from_bits(d3),
+            ]
+        }
+    }
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C, one
+/// for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f32 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f16.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_col_row<T, const N: usize>(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [T; N],
+) -> [T; N]
+where
+    T: MmaSyncM8n8k4ColRow<N>,
+{
+    unsafe { <T as MmaSyncM8n8k4ColRow<N>>::issue(a, b, c) }
+}
+
+/// The forms of [`mma_sync_m8n8k4_col_row`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sync_m8n8k4_col_row` has no form for `{Self}`, `{N}`",
+    label = "no such c",
+    note = "there is: [f32; 8]",
+    note = "there is: [f16x2; 4]"
+)]
+pub trait MmaSyncM8n8k4ColRow<const N: usize>: Value {
+    #[doc(hidden)]
+    unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [Self; N]) -> [Self; N] {
+        lacking()
+    }
+}
+
+impl MmaSyncM8n8k4ColRow<8> for f32
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f32; 8]) -> [f32; 8] {
+            let c = fields(&c);
+            let d0: f32;
+            let d1: f32;
+            let d2: f32;
+            let d3: f32;
+            let d4: f32;
+            let d5: f32;
+            let d6: f32;
+            let d7: f32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}, {c4}, {c5}, {c6}, {c7}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c.0, c1 = in(reg32) c.1, c2 = in(reg32) c.2,
+                    c3 = in(reg32) c.3, c4 = in(reg32) c.4, c5 = in(reg32) c.5, c6 = in(reg32) c.6,
+                    c7 = in(reg32) c.7, options(nomem, nostack),
+                );
+            }
+            [d0, d1, d2, d3, d4, d5, d6, d7]
+        }
+    }
+}
+
+impl MmaSyncM8n8k4ColRow<4> for f16x2
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f16x2; 4]) -> [f16x2; 4] {
+            let d0: u32;
+            let d1: u32;
+            let d2: u32;
+            let d3: u32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+                    c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+                    c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+                );
+            }
+            [
+                f16x2::from_bits(d0),
+                f16x2::from_bits(d1),
+                f16x2::from_bits(d2),
+                f16x2::from_bits(d3),
+            ]
+        }
+    }
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C, one
+/// for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f32 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f16.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_col_col<T, const N: usize>(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [T; N],
+) -> [T; N]
+where
+    T: MmaSyncM8n8k4ColCol<N>,
+{
+    unsafe { <T as MmaSyncM8n8k4ColCol<N>>::issue(a, b, c) }
+}
+
+/// The forms of [`mma_sync_m8n8k4_col_col`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sync_m8n8k4_col_col` has no form for `{Self}`, `{N}`",
+    label = "no such c",
+    note = "there is: [f32; 8]",
+    note = "there is: [f16x2; 4]"
+)]
+pub trait MmaSyncM8n8k4ColCol<const N: usize>: Value {
+    #[doc(hidden)]
+    unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [Self; N]) -> [Self; N] {
+        lacking()
+    }
+}
+
+impl MmaSyncM8n8k4ColCol<8> for f32
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f32; 8]) -> [f32; 8] {
+            let c = fields(&c);
+            let d0: f32;
+            let d1: f32;
+            let d2: f32;
+            let d3: f32;
+            let d4: f32;
+            let d5: f32;
+            let d6: f32;
+            let d7: f32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f32 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}, {c4}, {c5}, {c6}, {c7}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c.0, c1 = in(reg32) c.1, c2 = in(reg32) c.2,
+                    c3 = in(reg32) c.3, c4 = in(reg32) c.4, c5 = in(reg32) c.5, c6 = in(reg32) c.6,
+                    c7 = in(reg32) c.7, options(nomem, nostack),
+                );
+            }
+            [d0, d1, d2, d3, d4, d5, d6, d7]
+        }
+    }
+}
+
+impl MmaSyncM8n8k4ColCol<4> for f16x2
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    on_target! { [ptx_64]
+        #[inline(always)]
+        unsafe fn issue(a: [u32; 2], b: [u32; 2], c: [f16x2; 4]) -> [f16x2; 4] {
+            let d0: u32;
+            let d1: u32;
+            let d2: u32;
+            let d3: u32;
+            // Convergent: it must stay where all threads of the warp execute it.
+            unsafe {
+                asm!(
+                    "mma.sync.aligned.m8n8k4.col.col.f16.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+                    d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                    a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+                    b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+                    c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+                    c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+                );
+            }
+            [
+                f16x2::from_bits(d0),
+                f16x2::from_bits(d1),
+                f16x2::from_bits(d2),
+                f16x2::from_bits(d3),
+            ]
+        }
+    }
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C of
+/// `f16`, one for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_row_row_f32(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [f16x2; 4],
+) -> [f32; 8]
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    let d4: f32;
+    let d5: f32;
+    let d6: f32;
+    let d7: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+            b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+            c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+            c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3, d4, d5, d6, d7]
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C of
+/// `f16`, one for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_row_col_f32(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [f16x2; 4],
+) -> [f32; 8]
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    let d4: f32;
+    let d5: f32;
+    let d6: f32;
+    let d7: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+            b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+            c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+            c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3, d4, d5, d6, d7]
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C of
+/// `f16`, one for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_col_row_f32(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [f16x2; 4],
+) -> [f32; 8]
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    let d4: f32;
+    let d5: f32;
+    let d6: f32;
+    let d7: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+            b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+            c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+            c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3, d4, d5, d6, d7]
+}
+
+/// Multiplies four matrices A of 8 by 4 elements by four matrices B of 4 by 8 and adds C of
+/// `f16`, one for each eight threads: lanes 0 to 3 and 16 to 19, 4 to 7 and 20 to 23, and so on.
+///
+/// It is slow on all but `sm_70`.
+///
+/// ```text
+/// mma.sync.aligned.m8n8k4.alayout.blayout.f32.atype.btype.f16 d, a, b, c;
+///     .alayout = { .row, .col }
+///     .blayout = { .row, .col }
+///     .atype.btype = { .f16.f16 }
+///     PTX ISA 6.4, sm_70 and later
+/// ```
+///
+/// - `a`: the thread's fragment of A.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+///
+/// PTX ISA: [`mma`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sync_m8n8k4_col_col_f32(
+    _atype: element_f16,
+    _btype: element_f16,
+    a: [u32; 2],
+    b: [u32; 2],
+    c: [f16x2; 4],
+) -> [f32; 8]
+where
+    for<'a> Target: Has<ptx_64>,
+{
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    let d4: f32;
+    let d5: f32;
+    let d6: f32;
+    let d7: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f16 {{{d0}, {d1}, {d2}, {d3}, {d4}, {d5}, {d6}, {d7}}}, {{{a0}, {a1}}}, {{{b0}, {b1}}}, {{{c0}, {c1}, {c2}, {c3}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            d4 = out(reg32) d4, d5 = out(reg32) d5, d6 = out(reg32) d6, d7 = out(reg32) d7,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], b0 = in(reg32) b[0],
+            b1 = in(reg32) b[1], c0 = in(reg32) c[0].to_bits(),
+            c1 = in(reg32) c[1].to_bits(), c2 = in(reg32) c[2].to_bits(),
+            c3 = in(reg32) c[3].to_bits(), options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3, d4, d5, d6, d7]
 }
 
 /// Multiplies A by B and adds C; two of each four elements of A are zero.
@@ -5217,6 +5988,714 @@ forms! {
         "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.s4.s32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
     (element_u4, element_u4): ptx_85 sm_80
         "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.u4.s32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.atype.btype.f32 d, a, b, c, metadata, selector;
+///     .atype.btype = { .e4m3.e4m3, .e4m3.e5m2, .e4m3.e3m2, .e4m3.e2m3, .e4m3.e2m1, .e5m2.e4m3, .e5m2.e5m2, .e5m2.e3m2, .e5m2.e2m3, .e5m2.e2m1, .e3m2.e4m3, .e3m2.e5m2, .e3m2.e3m2, .e3m2.e2m3, .e3m2.e2m1, .e2m3.e4m3, .e2m3.e5m2, .e2m3.e3m2, .e2m3.e2m3, .e2m3.e2m1, .e2m1.e4m3, .e2m1.e5m2, .e2m1.e3m2, .e2m1.e2m3, .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a/f, sm_121a/f
+/// mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.atype.btype.f16 d, a, b, c, metadata, selector;
+///     .atype.btype = { .e4m3.e4m3, .e4m3.e5m2, .e4m3.e3m2, .e4m3.e2m3, .e4m3.e2m1, .e5m2.e4m3, .e5m2.e5m2, .e5m2.e3m2, .e5m2.e2m3, .e5m2.e2m1, .e3m2.e4m3, .e3m2.e5m2, .e3m2.e3m2, .e3m2.e2m3, .e3m2.e2m1, .e2m3.e4m3, .e2m3.e5m2, .e2m3.e3m2, .e2m3.e2m3, .e2m3.e2m1, .e2m1.e4m3, .e2m1.e5m2, .e2m1.e3m2, .e2m1.e2m3, .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k64_kind_f8f6f4<
+    Atype,
+    Btype,
+    T: Value,
+    const N: usize,
+    const SELECTOR: i32,
+>(
+    atype: Atype,
+    btype: Btype,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [T; N],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+) -> [T; N]
+where
+    (Atype, Btype): MmaSpOrderedMetadataSyncM16n8k64KindF8f6f4<T, N>,
+{
+    unsafe { (atype, btype).issue(a, b, c, metadata, _selector) }
+}
+
+/// The forms of [`mma_sp_ordered_metadata_sync_m16n8k64_kind_f8f6f4`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sp_ordered_metadata_sync_m16n8k64_kind_f8f6f4` has no form for `{Self}`, `{T}`, `{N}`",
+    label = "no such atype, btype, c",
+    note = "there is: element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1, element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1, [f32; 4]",
+    note = "there is: element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1, element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1, [f16x2; 2]"
+)]
+pub trait MmaSpOrderedMetadataSyncM16n8k64KindF8f6f4<T: Value, const N: usize>: Sealed {
+    #[doc(hidden)]
+    unsafe fn issue<const SELECTOR: i32>(
+        self,
+        a: [u32; 4],
+        b: [u32; 4],
+        c: [T; N],
+        metadata: u32,
+        _selector: n32<SELECTOR>,
+    ) -> [T; N] {
+        lacking()
+    }
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MmaSpOrderedMetadataSyncM16n8k64KindF8f6f4<f32, 4> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SELECTOR: i32>(
+                    self,
+                    a: [u32; 4],
+                    b: [u32; 4],
+                    c: [f32; 4],
+                    metadata: u32,
+                    _selector: n32<SELECTOR>,
+                ) -> [f32; 4] {
+                    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+                    let d0: f32;
+                    let d1: f32;
+                    let d2: f32;
+                    let d3: f32;
+                    // Convergent: it must stay where all threads of the warp execute it.
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+                            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+                            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+                            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+                            metadata = in(reg32) metadata, selector = const SELECTOR,
+                            options(nomem, nostack),
+                        );
+                    }
+                    [d0, d1, d2, d3]
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (element_e4m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e4m3.e4m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e4m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e4m3.e5m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e4m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e4m3.e3m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e4m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e4m3.e2m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e4m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e4m3.e2m1.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e5m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e5m2.e4m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e5m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e5m2.e5m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e5m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e5m2.e3m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e5m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e5m2.e2m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e5m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e5m2.e2m1.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e3m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e3m2.e4m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e3m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e3m2.e5m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e3m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e3m2.e3m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e3m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e3m2.e2m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e3m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e3m2.e2m1.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m3.e4m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m3.e5m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m3.e3m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m3.e2m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m3.e2m1.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m1, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m1.e4m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m1, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m1.e5m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m1, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m1.e3m2.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m1, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m1.e2m3.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+    (element_e2m1, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f32.e2m1.e2m1.f32 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector};"
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MmaSpOrderedMetadataSyncM16n8k64KindF8f6f4<f16x2, 2> for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SELECTOR: i32>(
+                    self,
+                    a: [u32; 4],
+                    b: [u32; 4],
+                    c: [f16x2; 2],
+                    metadata: u32,
+                    _selector: n32<SELECTOR>,
+                ) -> [f16x2; 2] {
+                    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+                    let d0: u32;
+                    let d1: u32;
+                    // Convergent: it must stay where all threads of the warp execute it.
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            d0 = out(reg32) d0, d1 = out(reg32) d1, a0 = in(reg32) a[0],
+                            a1 = in(reg32) a[1], a2 = in(reg32) a[2], a3 = in(reg32) a[3],
+                            b0 = in(reg32) b[0], b1 = in(reg32) b[1], b2 = in(reg32) b[2],
+                            b3 = in(reg32) b[3], c0 = in(reg32) c[0].to_bits(),
+                            c1 = in(reg32) c[1].to_bits(), metadata = in(reg32) metadata,
+                            selector = const SELECTOR, options(nomem, nostack),
+                        );
+                    }
+                    [f16x2::from_bits(d0), f16x2::from_bits(d1)]
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (element_e4m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e4m3.e4m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e4m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e4m3.e5m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e4m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e4m3.e3m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e4m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e4m3.e2m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e4m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e4m3.e2m1.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e5m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e5m2.e4m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e5m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e5m2.e5m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e5m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e5m2.e3m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e5m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e5m2.e2m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e5m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e5m2.e2m1.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e3m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e3m2.e4m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e3m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e3m2.e5m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e3m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e3m2.e3m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e3m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e3m2.e2m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e3m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e3m2.e2m1.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m3.e4m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m3.e5m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m3.e3m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m3.e2m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m3.e2m1.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m1, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m1.e4m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m1, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m1.e5m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m1, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m1.e3m2.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m1, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m1.e2m3.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+    (element_e2m1, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::f8f6f4.m16n8k64.row.col.f16.e2m1.e2m1.f16 {{{d0}, {d1}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}}}, {metadata}, {selector};"
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.atype.btype.f32.ue8m0 d, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b;
+///     .atype.btype = { .e4m3.e4m3, .e4m3.e5m2, .e4m3.e3m2, .e4m3.e2m3, .e4m3.e2m1, .e5m2.e4m3, .e5m2.e5m2, .e5m2.e3m2, .e5m2.e2m3, .e5m2.e2m1, .e3m2.e4m3, .e3m2.e5m2, .e3m2.e3m2, .e3m2.e2m3, .e3m2.e2m1, .e2m3.e4m3, .e2m3.e5m2, .e2m3.e3m2, .e2m3.e2m3, .e2m3.e2m1, .e2m1.e4m3, .e2m1.e5m2, .e2m1.e3m2, .e2m1.e2m3, .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a/f, sm_121a/f
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k64_kind_mxf8f6f4_block_scale<
+    Atype,
+    Btype,
+    const SELECTOR: i32,
+>(
+    atype: Atype,
+    btype: Btype,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [f32; 4],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    (Atype, Btype): MmaSpOrderedMetadataSyncM16n8k64KindMxf8f6f4BlockScale,
+{
+    unsafe { (atype, btype).issue(a, b, c, metadata, _selector, scale_a, ids_a, scale_b, ids_b) }
+}
+
+/// The forms of [`mma_sp_ordered_metadata_sync_m16n8k64_kind_mxf8f6f4_block_scale`].
+#[diagnostic::on_unimplemented(
+    message = "`mma_sp_ordered_metadata_sync_m16n8k64_kind_mxf8f6f4_block_scale` has no form for `{Self}`",
+    label = "no such atype, btype",
+    note = "there is: element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1, element_e4m3 | element_e5m2 | element_e3m2 | element_e2m3 | element_e2m1"
+)]
+pub trait MmaSpOrderedMetadataSyncM16n8k64KindMxf8f6f4BlockScale: Sealed {
+    #[doc(hidden)]
+    unsafe fn issue<const SELECTOR: i32>(
+        self,
+        a: [u32; 4],
+        b: [u32; 4],
+        c: [f32; 4],
+        metadata: u32,
+        _selector: n32<SELECTOR>,
+        scale_a: u32,
+        ids_a: [u16; 2],
+        scale_b: u32,
+        ids_b: [u16; 2],
+    ) -> [f32; 4] {
+        lacking()
+    }
+}
+
+macro_rules! forms {
+    ($($selector:ty: $($has:ident)* $ptx:literal)*) => {$(
+        impl MmaSpOrderedMetadataSyncM16n8k64KindMxf8f6f4BlockScale for $selector
+        where
+            for<'a> Target: $(Has<$has> +)*,
+        {
+            on_target! { [$($has)*]
+                #[inline(always)]
+                unsafe fn issue<const SELECTOR: i32>(
+                    self,
+                    a: [u32; 4],
+                    b: [u32; 4],
+                    c: [f32; 4],
+                    metadata: u32,
+                    _selector: n32<SELECTOR>,
+                    scale_a: u32,
+                    ids_a: [u16; 2],
+                    scale_b: u32,
+                    ids_b: [u16; 2],
+                ) -> [f32; 4] {
+                    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+                    let d0: f32;
+                    let d1: f32;
+                    let d2: f32;
+                    let d3: f32;
+                    // Convergent: it must stay where all threads of the warp execute it.
+                    unsafe {
+                        asm!(
+                            $ptx,
+                            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+                            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+                            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+                            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+                            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+                            metadata = in(reg32) metadata, selector = const SELECTOR,
+                            scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+                            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+                            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+                            options(nomem, nostack),
+                        );
+                    }
+                    [d0, d1, d2, d3]
+                }
+            }
+        }
+    )*};
+}
+
+forms! {
+    (element_e4m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e4m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e4m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e5m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e4m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e3m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e4m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e2m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e4m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e5m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e5m2.e4m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e5m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e5m2.e5m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e5m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e5m2.e3m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e5m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e5m2.e2m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e5m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e5m2.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e3m2, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e3m2.e4m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e3m2, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e3m2.e5m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e3m2, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e3m2.e3m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e3m2, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e3m2.e2m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e3m2, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e3m2.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m3, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m3.e4m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m3, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m3.e5m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m3, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m3.e3m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m3, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m3.e2m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m3, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m3.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m1, element_e4m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m1.e4m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m1, element_e5m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m1.e5m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m1, element_e3m2): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m1.e3m2.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m1, element_e2m3): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m1.e2m3.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+    (element_e2m1, element_e2m1): ptx_88 sm_120f_121f
+        "mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};"
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind.block_scale.scale.m16n8k128.row.col.f32.atype.btype.f32.stype d, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b;
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
+///     .atype.btype = { .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k128_kind_mxf4_block_scale_vec_2x<
+    const SELECTOR: i32,
+>(
+    _atype: element_e2m1,
+    _btype: element_e2m1,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [f32; 4],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_120a_121a>,
+{
+    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sp::ordered_metadata.sync.aligned.kind::mxf4.block_scale.scale_vec::2X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+            metadata = in(reg32) metadata, selector = const SELECTOR,
+            scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+            options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3]
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind.block_scale.scale.m16n8k128.row.col.f32.atype.btype.f32.stype d, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b;
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
+///     .atype.btype = { .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k128_kind_mxf4nvf4_block_scale_vec_2x<
+    const SELECTOR: i32,
+>(
+    _atype: element_e2m1,
+    _btype: element_e2m1,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [f32; 4],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_120a_121a>,
+{
+    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::2X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+            metadata = in(reg32) metadata, selector = const SELECTOR,
+            scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+            options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3]
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind.block_scale.scale.m16n8k128.row.col.f32.atype.btype.f32.stype d, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b;
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
+///     .atype.btype = { .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k128_kind_mxf4nvf4_block_scale_vec_4x<
+    const SELECTOR: i32,
+>(
+    _atype: element_e2m1,
+    _btype: element_e2m1,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [f32; 4],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    for<'a> Target: Has<ptx_88> + Has<sm_120a_121a>,
+{
+    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue4m3 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+            metadata = in(reg32) metadata, selector = const SELECTOR,
+            scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+            options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3]
+}
+
+/// Multiplies A by B and adds C; two of each four elements of A are zero.
+///
+/// A is row-major and B column-major.
+///
+/// ```text
+/// mma.sp::ordered_metadata.sync.aligned.kind.block_scale.scale.m16n8k128.row.col.f32.atype.btype.f32.stype d, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b;
+///     .kind.scale.vec.stype = { .kind::mxf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::2X.vec_2x.ue8m0, .kind::mxf4nvf4.scale_vec::4X.vec_4x.ue4m3, .kind::mxf4nvf4.scale_vec::4X.vec_4x_ue8m0.ue8m0 (PTX ISA 9.1) }
+///     .atype.btype = { .e2m1.e2m1 }
+///     PTX ISA 8.8, sm_120a, sm_121a
+/// ```
+///
+/// - `a`: the thread's fragment of A, without zeros.
+/// - `b`: the thread's fragment of B.
+/// - `c`: the thread's fragment of C.
+/// - `metadata`: which elements of A are there.
+/// - `selector`: which threads give the metadata.
+/// - `scale_a`: the thread's scales of A.
+/// - `scale_b`: the thread's scales of B.
+/// - `ids_a`: which byte of `scale_a` counts, and of which threads.
+/// - `ids_b`: which byte of `scale_b` counts, and of which threads.
+///
+/// PTX ISA: [`mma.sp`](https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#warp-level-matrix-instructions-for-sparse-mma)
+///
+/// # Safety
+///
+/// All threads of the warp execute the same call.
+#[inline(always)]
+#[must_use = "the product is all it does"]
+pub unsafe fn mma_sp_ordered_metadata_sync_m16n8k128_kind_mxf4nvf4_block_scale_vec_4x_ue8m0<
+    const SELECTOR: i32,
+>(
+    _atype: element_e2m1,
+    _btype: element_e2m1,
+    a: [u32; 4],
+    b: [u32; 4],
+    c: [f32; 4],
+    metadata: u32,
+    _selector: n32<SELECTOR>,
+    scale_a: u32,
+    ids_a: [u16; 2],
+    scale_b: u32,
+    ids_b: [u16; 2],
+) -> [f32; 4]
+where
+    for<'a> Target: Has<ptx_91> + Has<sm_120a_121a>,
+{
+    const { assert!(SELECTOR == 0, "`selector` must be 0") };
+    let d0: f32;
+    let d1: f32;
+    let d2: f32;
+    let d3: f32;
+    // Convergent: it must stay where all threads of the warp execute it.
+    unsafe {
+        asm!(
+            "mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 {{{d0}, {d1}, {d2}, {d3}}}, {{{a0}, {a1}, {a2}, {a3}}}, {{{b0}, {b1}, {b2}, {b3}}}, {{{c0}, {c1}, {c2}, {c3}}}, {metadata}, {selector}, {scale_a}, {{{ids_a0}, {ids_a1}}}, {scale_b}, {{{ids_b0}, {ids_b1}}};",
+            d0 = out(reg32) d0, d1 = out(reg32) d1, d2 = out(reg32) d2, d3 = out(reg32) d3,
+            a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2],
+            a3 = in(reg32) a[3], b0 = in(reg32) b[0], b1 = in(reg32) b[1],
+            b2 = in(reg32) b[2], b3 = in(reg32) b[3], c0 = in(reg32) c[0],
+            c1 = in(reg32) c[1], c2 = in(reg32) c[2], c3 = in(reg32) c[3],
+            metadata = in(reg32) metadata, selector = const SELECTOR,
+            scale_a = in(reg32) scale_a, ids_a0 = in(reg16) ids_a[0],
+            ids_a1 = in(reg16) ids_a[1], scale_b = in(reg32) scale_b,
+            ids_b0 = in(reg16) ids_b[0], ids_b1 = in(reg16) ids_b[1],
+            options(nomem, nostack),
+        );
+    }
+    [d0, d1, d2, d3]
 }
 
 /// Transposes a matrix of 8 by 8 elements of 16 bits that is spread over the warp.

@@ -74,6 +74,10 @@ has!(ptx_62 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "62"));
 pub struct ptx_63;
 has!(ptx_63 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "63"));
 
+/// PTX ISA 6.4 or later.
+pub struct ptx_64;
+has!(ptx_64 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "64"));
+
 /// PTX ISA 6.5 or later.
 pub struct ptx_65;
 has!(ptx_65 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "65"));
@@ -142,6 +146,10 @@ has!(ptx_88 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "88"));
 pub struct ptx_90;
 has!(ptx_90 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "90"));
 
+/// PTX ISA 9.1 or later.
+pub struct ptx_91;
+has!(ptx_91 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "91"));
+
 /// PTX ISA 9.2 or later.
 pub struct ptx_92;
 has!(ptx_92 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "92"));
@@ -162,13 +170,17 @@ has!(ptx_95 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "95"));
 pub struct sm_100;
 has!(sm_100 if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100", target_feature = "sm_100"));
 
-/// sm_100a, sm_103a.
-pub struct sm_100a_103a;
-has!(sm_100a_103a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", target_feature = "sm_100a"));
+/// sm_100a, sm_103a, sm_107a.
+pub struct sm_100a_103a_107a;
+has!(sm_100a_103a_107a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", cuda_ptx_sm = "107a", target_feature = "sm_100a"));
 
 /// sm_100a, sm_103a, sm_107a, sm_110a.
 pub struct sm_100a_103a_107a_110a;
 has!(sm_100a_103a_107a_110a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", cuda_ptx_sm = "107a", cuda_ptx_sm = "110a", target_feature = "sm_100a"));
+
+/// sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a.
+pub struct sm_100a_103a_107a_110a_120a_121a;
+has!(sm_100a_103a_107a_110a_120a_121a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "103a", cuda_ptx_sm = "107a", cuda_ptx_sm = "110a", cuda_ptx_sm = "120a", cuda_ptx_sm = "121a", target_feature = "sm_100a", target_feature = "sm_120a"));
 
 /// sm_100a, sm_110a.
 pub struct sm_100a_110a;
@@ -190,10 +202,6 @@ has!(sm_100f_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "
 pub struct sm_100f_103f_107f_110f_120f_121f;
 has!(sm_100f_103f_107f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_100a", target_feature = "sm_120a"));
 
-/// sm_100a/f, sm_103a/f, sm_110a/f, sm_120a/f, sm_121a/f.
-pub struct sm_100f_103f_110f_120f_121f;
-has!(sm_100f_103f_110f_120f_121f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "100a", cuda_ptx_sm = "100f", cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f", cuda_ptx_sm = "120a", cuda_ptx_sm = "120f", cuda_ptx_sm = "121a", cuda_ptx_sm = "121f", target_feature = "sm_100a", target_feature = "sm_120a"));
-
 /// sm_103a/f, sm_107a/f, sm_110a/f.
 pub struct sm_103f_107f_110f;
 has!(sm_103f_107f_110f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "103a", cuda_ptx_sm = "103f", cuda_ptx_sm = "107a", cuda_ptx_sm = "107f", cuda_ptx_sm = "110a", cuda_ptx_sm = "110f"));
@@ -205,6 +213,10 @@ has!(sm_107a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a"));
 /// sm_107a/f.
 pub struct sm_107f;
 has!(sm_107f if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "107a", cuda_ptx_sm = "107f"));
+
+/// sm_120a, sm_121a.
+pub struct sm_120a_121a;
+has!(sm_120a_121a if any(not(target_arch = "nvptx64"), cuda_ptx_sm = "120a", cuda_ptx_sm = "121a", target_feature = "sm_120a"));
 
 /// sm_120a/f, sm_121a/f.
 pub struct sm_120f_121f;

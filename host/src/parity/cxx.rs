@@ -8,12 +8,16 @@ use super::rust::{SHARED_STRIDE, immediate, is_loaded, is_shared};
 
 /// What every twin starts with.
 pub const PRELUDE: &str = "\
+#include <cuda/annotated_ptr>
 #include <cuda/ptx>
 #include <cuda/std/cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp4.h>
+#include <cuda_fp6.h>
 #include <cuda_fp8.h>
 #include <cuda_pipeline.h>
+#include <mma.h>
 
 using namespace cuda::std;
 struct bits128 { uint64_t part[2]; };

@@ -232,6 +232,11 @@ pub(super) fn lines(variant: &Variant) -> Vec<String> {
             declare.push(format!(".reg .b8 {byte};"));
             after.push(format!("cvt.u32.u8 {{{name}}}, {byte};"));
             byte
+        } else if of == Scalar::U8 && matches!(arg.ty, Type::Scalar(_)) {
+            let byte = format!("B_{name}");
+            declare.push(format!(".reg .b8 {byte};"));
+            before.push(format!("cvt.u8.u32 {byte}, {{{name}}};"));
+            byte
         } else if of.bits() == 128 {
             let wide = format!("B128_{name}");
             let halves = vector(name, 2);
