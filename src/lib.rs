@@ -13,6 +13,7 @@
 //! | [`awbarrier`] | the C primitives, `__mbarrier_…` and `__pipeline_…` |
 //! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
+//! | [`collector`] | `tcgen05.mma` with its collector buffers, `.ashift`, and sparse forms that C++ lacks |
 //! | [`warpgroup`] | matrix multiplication by a warpgroup: descriptors, accumulators, `wgmma.mma_async` |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
 //! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
@@ -39,6 +40,7 @@ pub mod address;
 mod asm;
 pub mod awbarrier;
 pub mod barrier;
+pub mod collector;
 pub mod immediate;
 pub mod kernel;
 #[doc(hidden)]

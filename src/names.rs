@@ -53,6 +53,19 @@ pub use crate::clusterlaunchcontrol::{
     clusterlaunchcontrol_query_cancel_is_canceled, clusterlaunchcontrol_try_cancel,
     clusterlaunchcontrol_try_cancel_multicast,
 };
+pub use crate::collector::{
+    tcgen05_mma_ashift, tcgen05_mma_ashift_disable_output_lane,
+    tcgen05_mma_ashift_disable_output_lane_scale_input_d, tcgen05_mma_ashift_scale_input_d,
+    tcgen05_mma_collector, tcgen05_mma_collector_disable_output_lane,
+    tcgen05_mma_collector_disable_output_lane_scale_input_d, tcgen05_mma_collector_scale_input_d,
+    tcgen05_mma_sp_ashift, tcgen05_mma_sp_ashift_disable_output_lane,
+    tcgen05_mma_sp_ashift_disable_output_lane_scale_input_d, tcgen05_mma_sp_ashift_scale_input_d,
+    tcgen05_mma_sp_block_scale_vec, tcgen05_mma_sp_collector,
+    tcgen05_mma_sp_collector_disable_output_lane,
+    tcgen05_mma_sp_collector_disable_output_lane_scale_input_d,
+    tcgen05_mma_sp_collector_scale_input_d, tcgen05_mma_ws_sp,
+    tcgen05_mma_ws_sp_zero_column_mask_desc,
+};
 pub use crate::control::{enable_smem_spilling, exit, setmaxnreg_dec, setmaxnreg_inc, trap};
 pub use crate::convert::{
     cvt_pack_sat_s2_s32_b32, cvt_pack_sat_s4_s32_b32, cvt_pack_sat_s8_s32_b32,

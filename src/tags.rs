@@ -360,6 +360,148 @@ pub struct element_u4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct element_b1;
 
+// collector: What a multiplication does with a collector buffer of the tensor core.
+
+/// Puts A into the buffer.
+///
+/// PTX writes `.collector::a::fill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_a_fill;
+
+/// Takes A from the buffer.
+///
+/// PTX writes `.collector::a::use`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_a_use;
+
+/// Takes A from the buffer, which nothing uses after that.
+///
+/// PTX writes `.collector::a::lastuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_a_lastuse;
+
+/// Does without the buffer.
+///
+/// PTX writes `.collector::a::discard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_a_discard;
+
+/// Puts B into the buffer.
+///
+/// PTX writes `.collector::b0::fill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b0_fill;
+
+/// Takes B from the buffer.
+///
+/// PTX writes `.collector::b0::use`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b0_use;
+
+/// Takes B from the buffer, which nothing uses after that.
+///
+/// PTX writes `.collector::b0::lastuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b0_lastuse;
+
+/// Does without the buffer.
+///
+/// PTX writes `.collector::b0::discard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b0_discard;
+
+/// Puts B into the buffer.
+///
+/// PTX writes `.collector::b1::fill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b1_fill;
+
+/// Takes B from the buffer.
+///
+/// PTX writes `.collector::b1::use`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b1_use;
+
+/// Takes B from the buffer, which nothing uses after that.
+///
+/// PTX writes `.collector::b1::lastuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b1_lastuse;
+
+/// Does without the buffer.
+///
+/// PTX writes `.collector::b1::discard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b1_discard;
+
+/// Puts B into the buffer.
+///
+/// PTX writes `.collector::b2::fill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b2_fill;
+
+/// Takes B from the buffer.
+///
+/// PTX writes `.collector::b2::use`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b2_use;
+
+/// Takes B from the buffer, which nothing uses after that.
+///
+/// PTX writes `.collector::b2::lastuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b2_lastuse;
+
+/// Does without the buffer.
+///
+/// PTX writes `.collector::b2::discard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b2_discard;
+
+/// Puts B into the buffer.
+///
+/// PTX writes `.collector::b3::fill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b3_fill;
+
+/// Takes B from the buffer.
+///
+/// PTX writes `.collector::b3::use`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b3_use;
+
+/// Takes B from the buffer, which nothing uses after that.
+///
+/// PTX writes `.collector::b3::lastuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b3_lastuse;
+
+/// Does without the buffer.
+///
+/// PTX writes `.collector::b3::discard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct collector_b3_discard;
+
+// scale_vec: How many scales each row of A and each column of B has.
+
+/// One.
+///
+/// PTX writes `.scale_vec::1X`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct scale_vec_1x;
+
+/// Two.
+///
+/// PTX writes `.scale_vec::2X`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct scale_vec_2x;
+
+/// Four.
+///
+/// PTX writes `.scale_vec::4X`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct scale_vec_4x;
+
 macro_rules! seal {
     ($($tag:ident),* $(,)?) => {
         $(impl Sealed for $tag {})*
@@ -421,5 +563,28 @@ seal!(
     element_e2m1,
     element_s4,
     element_u4,
-    element_b1
+    element_b1,
+    collector_a_fill,
+    collector_a_use,
+    collector_a_lastuse,
+    collector_a_discard,
+    collector_b0_fill,
+    collector_b0_use,
+    collector_b0_lastuse,
+    collector_b0_discard,
+    collector_b1_fill,
+    collector_b1_use,
+    collector_b1_lastuse,
+    collector_b1_discard,
+    collector_b2_fill,
+    collector_b2_use,
+    collector_b2_lastuse,
+    collector_b2_discard,
+    collector_b3_fill,
+    collector_b3_use,
+    collector_b3_lastuse,
+    collector_b3_discard,
+    scale_vec_1x,
+    scale_vec_2x,
+    scale_vec_4x
 );

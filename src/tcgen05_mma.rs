@@ -9,6 +9,9 @@
 //! buffer. The multiplication runs asynchronously: [`tcgen05_commit`](crate::tcgen05_commit) makes
 //! an mbarrier object track it.
 //!
+//! More uses of the collector buffers, `.ashift`, and sparse forms that C++ lacks are in
+//! [`collector`](mod@crate::collector).
+//!
 //! In C++ a call without `scale_input_d` is ambiguous, because the overload with it has a default for
 //! it; here they are two functions. Where a C++ name says `vec_2_tmem_a`, its siblings say `vec_2x`.
 //!
