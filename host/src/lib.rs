@@ -46,6 +46,7 @@ pub mod differential;
 pub mod driver;
 pub mod exec;
 pub mod formats;
+#[cfg(feature = "gpu")]
 pub mod generate;
 #[cfg(feature = "gpu")]
 pub mod guide;

@@ -115,10 +115,12 @@ mod tests {
     fn case() -> Case {
         let images = crate::differential::form::Form {
             kernel: String::new(),
+            family: None,
             function: "exit".to_owned(),
             instruction: "exit".to_owned(),
             tags: Vec::new(),
             operands: Vec::new(),
+            immediates: 0,
             outputs: 0,
             result: None,
         };

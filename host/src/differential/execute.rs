@@ -1,6 +1,7 @@
 //! The launches of forms on this process's GPU, and the comparison of what comes out.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -105,25 +106,41 @@ impl Job {
     pub fn run(&self) -> Result<Vec<Finding>> {
         let images = Images::in_folder(&self.folder)?;
         let driver = Driver::open()?;
-        let rust = match &self.mutant {
-            Some(mutant) => images.mutant(mutant),
-            None => images.cubin(Side::Rust),
-        };
-        let load = |path: PathBuf| -> Result<Module> {
-            let image =
-                std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            Ok(driver.load(&image)?)
-        };
-        let modules = [load(rust)?, load(images.cubin(Side::Cpp))?];
-        let form = |&form: &usize| {
+        let mut modules = HashMap::new();
+        let mut findings = Vec::new();
+        for &form in &self.forms {
             let entry = images
                 .entries
                 .get(form)
                 .with_context(|| format!("there is no form {form}"))?;
-            self.form(&driver, &modules, form, entry)
-                .with_context(|| entry.form.to_string())
+            let family = entry.form.family.as_deref();
+            let modules = match modules.entry(family) {
+                MapEntry::Occupied(loaded) => loaded.into_mut(),
+                MapEntry::Vacant(place) => place.insert(self.load(&driver, &images, family)?),
+            };
+            let finding = self.form(&driver, modules, form, entry);
+            findings.push(finding.with_context(|| entry.form.to_string())?);
+        }
+        Ok(findings)
+    }
+
+    /// The kernels in Rust and in C++.
+    fn load<'d>(
+        &self,
+        driver: &'d Driver,
+        images: &Images,
+        family: Option<&str>,
+    ) -> Result<[Module<'d>; 2]> {
+        let rust = match &self.mutant {
+            Some(mutant) => images.mutant(mutant),
+            None => images.cubin(Side::Rust, family),
         };
-        self.forms.iter().map(form).collect()
+        let load = |path: PathBuf| -> Result<Module<'d>> {
+            let image =
+                std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(driver.load(&image)?)
+        };
+        Ok([load(rust)?, load(images.cubin(Side::Cpp, family))?])
     }
 
     fn form(
@@ -278,7 +295,8 @@ impl FailingJob {
             .with_context(|| format!("there is no form {}", self.form))?;
         let scenario = scenario::of(&entry.form).map_err(anyhow::Error::msg)?;
         let driver = Driver::open()?;
-        let image = std::fs::read(images.cubin(if self.cpp { Side::Cpp } else { Side::Rust }))?;
+        let side = if self.cpp { Side::Cpp } else { Side::Rust };
+        let image = std::fs::read(images.cubin(side, entry.form.family.as_deref()))?;
         let module = driver.load(&image)?;
         let function = module.function(&entry.form.kernel)?;
         let cases = (scenario.cases)(1);

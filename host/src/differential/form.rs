@@ -1,25 +1,32 @@
-//! A form of `cuda::ptx` by its declaration in the C++ headers.
+//! A form of `cuda::ptx` by its declaration in the C++ headers, or one beyond it by the spec's.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::parity::form::{Form as Declaration, Slot};
+use crate::parity::matching::Mirror;
+use crate::spec::{Scalar, Type};
 
 /// What decides how a form is run, and what must come out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// The name of its kernels.
     pub kernel: String,
-    /// The C++ function.
+    /// The family of the spec, of a form that `cuda::ptx` lacks.
+    pub family: Option<String>,
+    /// The C++ function; of a form that `cuda::ptx` lacks, the one in Rust.
     pub function: String,
     /// The opcode with its qualifiers.
     pub instruction: String,
     /// The tags among the arguments, in order.
     pub tags: Vec<String>,
-    /// The other arguments' C++ types, in order: `uint32_t`, `const void*`, `uint32_t[4]`; outputs are left out.
+    /// The other arguments' C++ types, in order: `uint32_t`, `const void*`, `uint32_t[4]`; outputs are left out, but
+    /// not what is read and written.
     pub operands: Vec<String>,
-    /// How many words the outputs have.
+    /// How many immediate operands there are among the arguments.
+    pub immediates: usize,
+    /// How many words the outputs have, with those that are also read.
     pub outputs: usize,
     /// The C++ type of what it returns.
     pub result: Option<String>,
@@ -29,10 +36,11 @@ impl Form {
     /// From the declaration at this position of the headers.
     pub fn new(index: usize, declaration: &Declaration) -> Self {
         let mut operands = Vec::new();
-        let mut outputs = 0;
+        let (mut outputs, mut immediates) = (0, 0);
         for slot in &declaration.slots {
             match slot {
-                Slot::Tag(_) | Slot::Immediate => {}
+                Slot::Tag(_) => {}
+                Slot::Immediate => immediates += 1,
                 Slot::Pointer(ty) => operands.push(ty.clone()),
                 Slot::Value(scalar) => operands.push(scalar.name.to_owned()),
                 Slot::Array(scalar, length) => operands.push(format!("{}[{length}]", scalar.name)),
@@ -42,13 +50,60 @@ impl Form {
         let function = declaration.overload.function.clone();
         Self {
             kernel: format!("d{index:04}_{function}"),
+            family: None,
             instruction: opcode(&declaration.variant.asm),
             tags: declaration.tags().into_iter().map(str::to_owned).collect(),
             operands,
+            immediates,
             outputs,
             result: declaration.result.map(|scalar| scalar.name.to_owned()),
             function,
         }
+    }
+
+    /// One that `cuda::ptx` lacks: the variant at this position among those of its function.
+    pub fn beyond(index: usize, mirror: Mirror) -> Self {
+        let variant = mirror.variant;
+        let function = mirror.overload.rust_name.clone();
+        let (mut tags, mut operands) = (Vec::new(), Vec::new());
+        let (mut outputs, mut immediates) = (0, 0);
+        for arg in &variant.args {
+            match &arg.ty {
+                Type::Tag(tag) => tags.push(tag.name.clone()),
+                Type::Immediate { .. } => immediates += 1,
+                Type::Pointer { mutable, to, .. } => {
+                    let constant = if *mutable { "" } else { "const " };
+                    operands.push(format!("{constant}{}*", cxx(*to)));
+                }
+                Type::Scalar(of) => operands.push(cxx(*of).to_owned()),
+                Type::Array { of, len } => operands.push(format!("{}[{len}]", cxx(*of))),
+                Type::InOut { of, len } => {
+                    operands.push(format!("{}[{len}]", cxx(*of)));
+                    outputs += len;
+                }
+                Type::Out { of, len } => outputs += words(*of) * len.unwrap_or(1),
+            }
+        }
+        Self {
+            kernel: format!("b{index:04}_{function}"),
+            family: Some(mirror.family.name.clone()),
+            function,
+            instruction: variant.opcode().to_owned(),
+            tags,
+            operands,
+            immediates,
+            outputs,
+            result: variant.result.as_ref().map(|result| match &result.ty {
+                Type::Array { of, len } => format!("{}[{len}]", cxx(*of)),
+                Type::Scalar(of) => cxx(*of).to_owned(),
+                _ => String::new(),
+            }),
+        }
+    }
+
+    /// Whether `cuda::ptx` lacks it.
+    pub fn is_beyond(&self) -> bool {
+        self.family.is_some()
     }
 
     /// Whether this tag is among the arguments.
@@ -70,6 +125,34 @@ impl Form {
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.function, self.instruction)
+    }
+}
+
+/// How many words a value has in a body.
+pub(super) fn words(scalar: Scalar) -> usize {
+    usize::from(scalar.bits().div_ceil(64))
+}
+
+/// The C++ name of a type, as the headers write it.
+fn cxx(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Any => "void",
+        Scalar::Bool => "bool",
+        Scalar::I16 => "int16_t",
+        Scalar::I32 => "int32_t",
+        Scalar::I64 => "int64_t",
+        Scalar::F16 => "__half",
+        Scalar::F16x2 => "__half2",
+        Scalar::Bf16 => "__nv_bfloat16",
+        Scalar::Bf16x2 => "__nv_bfloat162",
+        Scalar::F32 => "float",
+        Scalar::F64 => "double",
+        Scalar::U8 | Scalar::Bits(8) => "uint8_t",
+        Scalar::U16 | Scalar::Bits(16) => "uint16_t",
+        Scalar::U32 | Scalar::Bits(32) => "uint32_t",
+        Scalar::U64 | Scalar::Bits(64) => "uint64_t",
+        Scalar::Bits(128) => "bits128",
+        Scalar::Bits(_) => "bits256",
     }
 }
 

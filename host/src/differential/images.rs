@@ -1,5 +1,8 @@
 //! The kernels of all forms, built in both languages, and the list of them that goes with the images.
+//!
+//! The forms of `cuda::ptx` share an image, and those of each family beyond it.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +39,7 @@ pub struct Plan<'a> {
 pub struct Images {
     /// The release of CCCL.
     pub cccl: String,
-    /// One for every variant of the headers, in their order.
+    /// One for every variant of the headers, in their order, and behind them those that `cuda::ptx` lacks.
     pub entries: Vec<Entry>,
     #[serde(skip)]
     folder: PathBuf,
@@ -100,17 +103,19 @@ impl Images {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let work = toolchain::target_dir().join("differential");
-        let twins = work.join("differential.cu");
-        write_if_changed(&twins, &sources.cxx)?;
-        CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp))?;
         let root = toolchain::workspace_root();
-        build_rust(
-            &sources.rust,
-            &root,
-            &work.join("rust"),
-            plan,
-            &images.cubin(Side::Rust),
-        )?;
+        for part in &sources.parts {
+            let twins = work.join(format!("{}.cu", part.name()));
+            write_if_changed(&twins, &part.cxx)?;
+            CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp, part.family()))?;
+            build_rust(
+                &part.rust,
+                &root,
+                &work.join(part.name()),
+                plan,
+                &images.cubin(Side::Rust, part.family()),
+            )?;
+        }
         let misuse = [kernels::RUST_PRELUDE, &prelude("misuse.rs")?].concat();
         build_rust(
             &misuse,
@@ -137,12 +142,15 @@ impl Images {
         Ok(images)
     }
 
-    /// The kernels of one language.
-    pub fn cubin(&self, side: Side) -> PathBuf {
-        self.folder.join(match side {
-            Side::Rust => "differential-rust.cubin",
-            Side::Cpp => "differential-cpp.cubin",
-        })
+    /// The kernels in one language: those of `cuda::ptx`, or of a family beyond it.
+    pub fn cubin(&self, side: Side, family: Option<&str>) -> PathBuf {
+        let family = family.map_or(String::new(), |family| format!("-{family}"));
+        let side = match side {
+            Side::Rust => "rust",
+            Side::Cpp => "cpp",
+        };
+        self.folder
+            .join(format!("differential{family}-{side}.cubin"))
     }
 
     /// The kernels of [`super::misuse`].
@@ -160,12 +168,42 @@ impl Images {
 pub struct Sources {
     /// The forms.
     pub entries: Vec<Entry>,
-    /// All kernels in Rust.
-    pub rust: String,
-    /// All kernels in C++.
-    pub cxx: String,
-    /// Each kernel in Rust, by its function.
+    /// The kernels: of `cuda::ptx`, and of each family beyond it.
+    pub parts: Vec<Part>,
+    /// Each kernel in Rust of `cuda::ptx`, by its function.
     kernels: Vec<(String, String)>,
+}
+
+/// The kernels that share an image, as text.
+pub struct Part {
+    /// The family, if `cuda::ptx` lacks the forms.
+    pub family: Option<String>,
+    /// The kernels in Rust.
+    pub rust: String,
+    /// Those in C++.
+    pub cxx: String,
+}
+
+impl Part {
+    fn new(family: Option<&str>) -> Result<Self> {
+        Ok(Self {
+            family: family.map(str::to_owned),
+            rust: rust_head()?,
+            cxx: prelude("prelude.cuh")?,
+        })
+    }
+
+    fn family(&self) -> Option<&str> {
+        self.family.as_deref()
+    }
+
+    /// What its sources are called.
+    fn name(&self) -> String {
+        match &self.family {
+            Some(family) => family.replace('_', "-"),
+            None => "mirror".to_owned(),
+        }
+    }
 }
 
 impl Sources {
@@ -177,8 +215,7 @@ impl Sources {
     pub fn new(matching: &Matching, arch: Arch) -> Result<Self> {
         let mut sources = Self {
             entries: Vec::new(),
-            rust: format!("{}{}", kernels::RUST_PRELUDE, prelude("prelude.rs")?),
-            cxx: prelude("prelude.cuh")?,
+            parts: vec![Part::new(None)?],
             kernels: Vec::new(),
         };
         for (index, pair) in matching.pairs.iter().enumerate() {
@@ -189,7 +226,21 @@ impl Sources {
                     let mirror = pair
                         .mirror
                         .with_context(|| format!("the spec has no mirror of {form}"))?;
-                    sources.add(&form, &scenario, &pair.form, mirror)?;
+                    sources.add(&form, &scenario, Some(&pair.form), mirror)?;
+                    None
+                }
+            };
+            sources.entries.push(Entry { form, reason });
+        }
+        for (form, mirror) in beyond(matching) {
+            let scenario = match mirror.variant.targets.allow(&arch.to_string()) {
+                true => scenario::of(&form),
+                false => Err(format!("needs {}", mirror.variant.targets)),
+            };
+            let reason = match scenario {
+                Err(reason) => Some(reason),
+                Ok(scenario) => {
+                    sources.add(&form, &scenario, None, mirror)?;
                     None
                 }
             };
@@ -202,15 +253,30 @@ impl Sources {
         &mut self,
         form: &Form,
         scenario: &Scenario,
-        declaration: &Declaration,
+        declaration: Option<&Declaration>,
         mirror: Mirror,
     ) -> Result<()> {
         let rust =
             kernels::rust(&form.kernel, scenario, mirror).with_context(|| form.to_string())?;
-        self.rust += &rust;
-        self.cxx += &kernels::cxx(&form.kernel, scenario, declaration, mirror)
+        let cxx = kernels::cxx(&form.kernel, scenario, declaration, mirror)
             .with_context(|| form.to_string())?;
-        self.kernels.push((form.function.clone(), rust));
+        let at = match self
+            .parts
+            .iter()
+            .position(|part| part.family == form.family)
+        {
+            Some(at) => at,
+            None => {
+                self.parts.push(Part::new(form.family.as_deref())?);
+                self.parts.len() - 1
+            }
+        };
+        let part = &mut self.parts[at];
+        part.rust += &rust;
+        part.cxx += &cxx;
+        if !form.is_beyond() {
+            self.kernels.push((form.function.clone(), rust));
+        }
         Ok(())
     }
 
@@ -220,9 +286,19 @@ impl Sources {
             .kernels
             .iter()
             .filter(|(function, _)| functions.contains(&function.as_str()));
-        let head = format!("{}{}", kernels::RUST_PRELUDE, prelude("prelude.rs")?);
-        Ok(kernels.fold(head, |text, (_, kernel)| text + kernel))
+        Ok(kernels.fold(rust_head()?, |text, (_, kernel)| text + kernel))
     }
+}
+
+/// The forms that `cuda::ptx` lacks. They are numbered function by function, so that a new one moves few of the others.
+pub fn beyond<'m>(matching: &'m Matching) -> Vec<(Form, Mirror<'m>)> {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let form = |mirror: &Mirror<'m>| {
+        let number = numbers.entry(&mirror.overload.rust_name).or_default();
+        *number += 1;
+        (Form::beyond(*number - 1, *mirror), *mirror)
+    };
+    matching.beyond.iter().map(form).collect()
 }
 
 /// How a form is run, or why it is not.
@@ -241,6 +317,11 @@ fn runnable(declaration: &Declaration, form: &Form, arch: Arch) -> Result<Scenar
     scenario::of(form)
 }
 
+/// What all kernels in Rust stand on.
+fn rust_head() -> Result<String> {
+    Ok([kernels::RUST_PRELUDE, &prelude("prelude.rs")?].concat())
+}
+
 fn prelude(file: &str) -> Result<String> {
     let path = toolchain::workspace_root()
         .join("ptx/differential")
@@ -248,18 +329,37 @@ fn prelude(file: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The forms, and where the PTX of their kernels in Rust lies: for what executes it without a GPU.
+/// The forms and their kernels, for what executes PTX without a GPU.
+#[derive(Clone, Debug)]
+pub struct Ptx {
+    /// As in [`Images::entries`].
+    pub entries: Vec<Entry>,
+    /// By [`Form::family`], where the PTX of the kernels in Rust lies.
+    pub kernels: BTreeMap<Option<String>, PathBuf>,
+}
+
+/// The forms, and the PTX of their kernels in Rust.
 ///
 /// # Errors
 ///
 /// A tool is missing, something does not build, or a form has no mirror in the spec.
-pub fn ptx(plan: Plan) -> Result<(Vec<Entry>, PathBuf)> {
+pub fn ptx(plan: Plan) -> Result<Ptx> {
     let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
     let spec = spec::load()?;
     let sources = Sources::new(&Matching::new(&headers, &spec)?, plan.arch)?;
-    let folder = toolchain::target_dir().join("differential/rust");
-    let ptx = rust_ptx(&sources.rust, &toolchain::workspace_root(), &folder, plan)?;
-    Ok((sources.entries, ptx))
+    let (root, work) = (
+        toolchain::workspace_root(),
+        toolchain::target_dir().join("differential"),
+    );
+    let mut kernels = BTreeMap::new();
+    for part in sources.parts {
+        let ptx = rust_ptx(&part.rust, &root, &work.join(part.name()), plan)?;
+        kernels.insert(part.family, ptx);
+    }
+    Ok(Ptx {
+        entries: sources.entries,
+        kernels,
+    })
 }
 
 /// The PTX of a crate of kernels that depends on the device crate in `root`.

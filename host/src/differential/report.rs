@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::execute::Finding;
-use super::images::Images;
+use super::images::{Entry, Images};
 use super::misuse::Outcome;
 use super::mutants::Mutant;
 
@@ -34,10 +34,14 @@ pub struct Report {
     /// Where it is from.
     #[serde(flatten)]
     pub provenance: Provenance,
-    /// The sum of it.
+    /// The sum of the forms of `cuda::ptx`.
     pub totals: Totals,
-    /// Every form.
+    /// The sum of those that it lacks.
+    pub beyond: Totals,
+    /// Every form of `cuda::ptx`.
     pub forms: Vec<Line>,
+    /// Every form that it lacks.
+    pub forms_beyond: Vec<Line>,
     /// Misuse on purpose, and what the hardware and the driver did.
     pub misuse: Vec<Outcome>,
     /// Specs with one wrong line, and what noticed it.
@@ -45,7 +49,7 @@ pub struct Report {
 }
 
 /// How many forms there are of each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// All forms.
     pub forms: usize,
@@ -64,6 +68,9 @@ pub struct Totals {
 /// One form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
+    /// The family, if `cuda::ptx` lacks the form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
     /// The function.
     pub form: String,
     /// The instruction, and the tags that choose it.
@@ -109,6 +116,77 @@ impl MutantLine {
     }
 }
 
+impl Totals {
+    fn add(&mut self, finding: Option<&Finding>) {
+        self.forms += 1;
+        match finding {
+            None => self.not_run += 1,
+            Some(finding) => {
+                self.run += 1;
+                self.launches += finding.runs;
+                *match finding.holds() {
+                    true => &mut self.agree,
+                    false => &mut self.fail,
+                } += 1;
+            }
+        }
+    }
+
+    fn summary(self) -> String {
+        let Self {
+            forms,
+            run,
+            agree,
+            fail,
+            not_run,
+            launches,
+        } = self;
+        format!(
+            "{forms} forms: {run} run in {launches} launches, {agree} agree in Rust, in C++ and with the PTX ISA, \
+             {fail} do not; {not_run} not run"
+        )
+    }
+}
+
+impl Line {
+    fn new(entry: &Entry, seeds: &[u64], finding: Option<&Finding>) -> Self {
+        let tags = match entry.form.tags.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", entry.form.tags.join(", ")),
+        };
+        let not_run = || {
+            entry
+                .reason
+                .clone()
+                .or_else(|| Some("was not run".to_owned()))
+        };
+        Self {
+            family: entry.form.family.clone(),
+            form: entry.form.function.clone(),
+            variant: format!("{}{tags}", entry.form.instruction),
+            kernel: entry.reason.is_none().then(|| entry.form.kernel.clone()),
+            rust_vs_cpp: finding.map(|finding| finding.rust_vs_cpp),
+            vs_isa: finding.map(|finding| finding.vs_isa),
+            runs: finding.map_or(0, |finding| finding.runs),
+            seeds: finding.map_or(Vec::new(), |_| seeds.to_vec()),
+            reason: finding.map_or_else(not_run, |finding| finding.difference.clone()),
+            counts: finding.map_or_else(BTreeMap::new, |finding| finding.counts.clone()),
+        }
+    }
+}
+
+/// How many forms were not run for each reason.
+fn reasons(forms: &[Line]) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for form in forms.iter().filter(|form| form.runs == 0) {
+        *reasons
+            .entry(form.reason.as_deref().unwrap_or("no reason"))
+            .or_default() += 1;
+    }
+    let line = |(reason, count): (&str, usize)| format!("  {count} not run: {reason}");
+    reasons.into_iter().map(line).collect()
+}
+
 impl Report {
     pub(super) fn new(
         provenance: Provenance,
@@ -119,48 +197,28 @@ impl Report {
         mut misuse: Vec<Outcome>,
         mut mutants: Vec<MutantLine>,
     ) -> Self {
-        let mut forms = Vec::new();
+        let (mut forms, mut forms_beyond) = (Vec::new(), Vec::new());
+        let (mut totals, mut beyond) = (Totals::default(), Totals::default());
         for (number, entry) in images.entries.iter().enumerate() {
             let finding = findings.get(&number);
             if finding.is_none() && !whole {
                 continue;
             }
-            let tags = match entry.form.tags.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", entry.form.tags.join(", ")),
+            let (totals, lines) = match entry.form.is_beyond() {
+                false => (&mut totals, &mut forms),
+                true => (&mut beyond, &mut forms_beyond),
             };
-            let not_run = || {
-                entry
-                    .reason
-                    .clone()
-                    .or_else(|| Some("was not run".to_owned()))
-            };
-            forms.push(Line {
-                form: entry.form.function.clone(),
-                variant: format!("{}{tags}", entry.form.instruction),
-                kernel: entry.reason.is_none().then(|| entry.form.kernel.clone()),
-                rust_vs_cpp: finding.map(|finding| finding.rust_vs_cpp),
-                vs_isa: finding.map(|finding| finding.vs_isa),
-                runs: finding.map_or(0, |finding| finding.runs),
-                seeds: finding.map_or(Vec::new(), |_| seeds.to_vec()),
-                reason: finding.map_or_else(not_run, |finding| finding.difference.clone()),
-                counts: finding.map_or_else(BTreeMap::new, |finding| finding.counts.clone()),
-            });
+            totals.add(finding);
+            lines.push(Line::new(entry, seeds, finding));
         }
         misuse.sort_by(|a, b| a.name.cmp(&b.name));
         mutants.sort_by_key(|mutant| mutant.name);
-        let agree = findings.values().filter(|finding| finding.holds()).count();
         Self {
             provenance,
-            totals: Totals {
-                forms: forms.len(),
-                run: findings.len(),
-                agree,
-                fail: findings.len() - agree,
-                not_run: forms.len() - findings.len(),
-                launches: findings.values().map(|finding| finding.runs).sum(),
-            },
+            totals,
+            beyond,
             forms,
+            forms_beyond,
             misuse,
             mutants,
         }
@@ -168,11 +226,9 @@ impl Report {
 
     /// Whether all forms that were run agree, every mutant was noticed, and every misuse ended as expected.
     pub fn holds(&self) -> bool {
-        let reasons = self
-            .forms
-            .iter()
-            .all(|form| form.runs > 0 || form.reason.is_some());
-        self.totals.fail == 0
+        let mut forms = self.forms.iter().chain(&self.forms_beyond);
+        let reasons = forms.all(|form| form.runs > 0 || form.reason.is_some());
+        self.totals.fail + self.beyond.fail == 0
             && reasons
             && self.mutants.iter().all(|mutant| mutant.noticed)
             && self.misuse.iter().all(Outcome::holds)
@@ -203,30 +259,16 @@ impl Report {
 
     /// The sum of it, in a few lines.
     pub fn summary(&self) -> String {
-        let Totals {
-            forms,
-            run,
-            agree,
-            fail,
-            not_run,
-            launches,
-        } = self.totals;
-        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for form in self.forms.iter().filter(|form| form.runs == 0) {
-            *reasons
-                .entry(form.reason.as_deref().unwrap_or("no reason"))
-                .or_default() += 1;
-        }
         let mut lines = vec![format!(
-            "{forms} forms: {run} run in {launches} launches, {agree} agree in Rust, in C++ and with the PTX ISA, \
-             {fail} do not; {not_run} not run; {} s in all",
+            "{}; {} s in all",
+            self.totals.summary(),
             self.provenance.seconds
         )];
-        lines.extend(
-            reasons
-                .iter()
-                .map(|(reason, count)| format!("  {count} not run: {reason}")),
-        );
+        lines.extend(reasons(&self.forms));
+        if self.beyond.forms > 0 {
+            lines.push(format!("beyond cuda::ptx: {}", self.beyond.summary()));
+            lines.extend(reasons(&self.forms_beyond));
+        }
         if !self.misuse.is_empty() {
             let recovered = self.misuse.iter().filter(|misuse| misuse.recovered).count();
             lines.push(format!(

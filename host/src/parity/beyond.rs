@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::rust::{SHARED_STRIDE, is_loaded, is_shared};
+use super::rust::{SHARED_STRIDE, immediates, is_loaded, is_shared};
 use crate::spec::{Effects, OperandValue, Scalar, Space, Twin, Type, Variant};
 
 /// The kernel `name` for `variant`; it takes the same parameters as the Rust twin ([`super::rust::kernel`]).
@@ -18,10 +18,7 @@ pub fn kernel(name: &str, variant: &Variant) -> String {
     if let Some(result) = &variant.result {
         kernel.output("result", &result.name, &result.ty);
     }
-    let call = match &variant.twin {
-        Some(Twin::Expression(expression)) => call(expression, variant),
-        _ => assembly(variant),
-    };
+    let call = statement(variant, &immediates(variant));
     let mut text = format!(
         "extern \"C\" __global__ void __launch_bounds__(128) {name}({}) {{\n",
         kernel.parameters.join(", ")
@@ -39,6 +36,15 @@ pub fn kernel(name: &str, variant: &Variant) -> String {
     text + "}\n"
 }
 
+/// The statement that says the form: it reads and writes variables with the names of the arguments and of the result.
+/// `immediates` are the numbers that stand for the immediate operands, in order.
+pub fn statement(variant: &Variant, immediates: &[i64]) -> String {
+    match &variant.twin {
+        Some(Twin::Expression(expression)) => call(expression, variant),
+        _ => assembly(variant, immediates),
+    }
+}
+
 /// Calls the function; a result that is not the call's value is written by it.
 fn call(expression: &str, variant: &Variant) -> String {
     match &variant.result {
@@ -48,7 +54,7 @@ fn call(expression: &str, variant: &Variant) -> String {
 }
 
 /// The instruction as inline assembly.
-fn assembly(variant: &Variant) -> String {
+fn assembly(variant: &Variant, immediates: &[i64]) -> String {
     let mut text = variant.asm_lines().join("\n").replace('%', "%%");
     let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
     let mut operands = variant.asm_operands();
@@ -63,7 +69,7 @@ fn assembly(variant: &Variant) -> String {
     for operand in &operands {
         let placeholder = format!("{{{}}}", operand.name);
         let replacement = match &operand.value {
-            OperandValue::Constant { arg } => immediate(variant, arg).to_string(),
+            OperandValue::Constant { arg } => immediates[position(variant, arg)].to_string(),
             value => {
                 let constraint = constraint(operand.class, value);
                 match value {
@@ -122,13 +128,12 @@ fn constraint(class: Option<&str>, value: &OperandValue) -> char {
     }
 }
 
-/// The number that stands for an immediate operand on both sides: the lowest allowed.
-fn immediate(variant: &Variant, name: &str) -> i64 {
-    let arg = variant.args.iter().find(|arg| arg.name == name);
-    match arg.map(|arg| &arg.ty) {
-        Some(Type::Immediate { low, .. }) => *low,
-        _ => 0,
-    }
+/// The place of this argument among the immediate operands.
+fn position(variant: &Variant, name: &str) -> usize {
+    let before = variant.args.iter().take_while(|arg| arg.name != name);
+    before
+        .filter(|arg| matches!(arg.ty, Type::Immediate { .. }))
+        .count()
 }
 
 fn element(name: &str, index: Option<usize>) -> String {
@@ -232,13 +237,39 @@ impl Kernel {
 
     /// A variable that is written, and stored through a parameter.
     fn output(&mut self, parameter: &str, name: &str, ty: &Type) {
+        let Some(variable) = Output::new(name, ty) else {
+            return;
+        };
+        let of = register(variable.of);
+        self.parameters.push(format!("{of}* {parameter}_out"));
+        for (index, element) in variable.elements.iter().enumerate() {
+            self.after
+                .push(format!("{parameter}_out[{index}] = {element};"));
+        }
+        self.before.push(variable.declaration);
+    }
+}
+
+/// A variable that a form writes.
+pub struct Output {
+    /// Its declaration, without a value.
+    pub declaration: String,
+    /// What one element is.
+    pub of: Scalar,
+    /// Its elements as expressions; those of a predicate are comparisons.
+    pub elements: Vec<String>,
+}
+
+impl Output {
+    /// The variable `name` for a result or output of type `ty`.
+    pub fn new(name: &str, ty: &Type) -> Option<Self> {
         let (of, len) = match ty {
             Type::Scalar(of) | Type::Out { of, len: None } => match words(*of) {
                 1 => (*of, None),
                 words => (Scalar::U64, Some(words)),
             },
             Type::Array { of, len } | Type::Out { of, len: Some(len) } => (*of, Some(*len)),
-            _ => return,
+            _ => return None,
         };
         let array = len.map(|len| format!("[{len}]")).unwrap_or_default();
         // What travels in a wider register than it is.
@@ -247,22 +278,23 @@ impl Kernel {
         } else {
             register(of)
         };
-        self.before.push(format!("{wide} {name}{array};"));
-        self.parameters
-            .push(format!("{}* {parameter}_out", register(of)));
-        for index in 0..len.unwrap_or(1) {
-            let mut element = element(name, len.map(|_| index));
-            if of == Scalar::Bool {
-                element += " != 0";
-            }
-            self.after
-                .push(format!("{parameter}_out[{index}] = {element};"));
-        }
+        let element = |index| match of {
+            Scalar::Bool => element(name, index) + " != 0",
+            _ => element(name, index),
+        };
+        Some(Self {
+            declaration: format!("{wide} {name}{array};"),
+            of,
+            elements: match len {
+                Some(len) => (0..len).map(|index| element(Some(index))).collect(),
+                None => vec![element(None)],
+            },
+        })
     }
 }
 
 /// How many parameters of 64 bits carry a value, if it is wider than that.
-fn words(of: Scalar) -> usize {
+pub fn words(of: Scalar) -> usize {
     match of.bits() {
         128 => 2,
         256 => 4,
@@ -270,7 +302,8 @@ fn words(of: Scalar) -> usize {
     }
 }
 
-fn pointee(to: Scalar) -> &'static str {
+/// The type that a pointer points to.
+pub fn pointee(to: Scalar) -> &'static str {
     if to == Scalar::Any {
         "uint8_t"
     } else {
@@ -279,7 +312,7 @@ fn pointee(to: Scalar) -> &'static str {
 }
 
 /// The type of a register, and of a kernel parameter that carries it.
-fn register(of: Scalar) -> &'static str {
+pub fn register(of: Scalar) -> &'static str {
     match of {
         Scalar::I16 => "int16_t",
         Scalar::I32 => "int32_t",

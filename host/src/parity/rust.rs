@@ -60,11 +60,16 @@ pub fn kernel(name: &str, mirror: Mirror) -> String {
 
 /// The number that stands for an immediate operand on both sides: the lowest allowed.
 pub fn immediate(variant: &Variant) -> i64 {
-    let low = variant.args.iter().find_map(|arg| match arg.ty {
+    immediates(variant).first().copied().unwrap_or(0)
+}
+
+/// The same for each immediate operand, in order.
+pub fn immediates(variant: &Variant) -> Vec<i64> {
+    let low = |arg: &Arg| match arg.ty {
         Type::Immediate { low, .. } => Some(low),
         _ => None,
-    });
-    low.unwrap_or(0)
+    };
+    variant.args.iter().filter_map(low).collect()
 }
 
 /// Whether an argument of this type is a pointer to shared memory.

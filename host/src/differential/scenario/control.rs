@@ -145,7 +145,7 @@ fn rank() -> Scenario {
 }
 
 /// All blocks see, behind the barrier, what their neighbours stored before it.
-fn barrier(form: &Form) -> Scenario {
+pub fn barrier(form: &Form) -> Scenario {
     // A relaxed arrival orders nothing, so a fence does.
     let fence = if form.has("sem_relaxed") {
         "full_fence();\n"

@@ -35,7 +35,7 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
 /// the flag must see the new word. Store buffering: of two threads that each store and then load, a sequentially
 /// consistent fence lets one see the other's store. Without the fence the launch is the same, and it is counted how
 /// often that goes wrong.
-fn litmus(form: &Form) -> Scenario {
+pub fn litmus(form: &Form) -> Scenario {
     let call = "if (fenced == 1) {\n@ = ()\n}\n";
     let other = "full_fence();\n";
     let (writer, reader) = if form.has("sem_acquire") {

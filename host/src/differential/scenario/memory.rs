@@ -8,7 +8,7 @@ use crate::driver::Launch;
 const SIZES: [usize; 3] = [1, 61, 700];
 
 /// What `createpolicy.fractional` makes for a fraction of 1: evict normally, first, last.
-const POLICIES: [u64; 3] = [
+pub const POLICIES: [u64; 3] = [
     0x1000_0000_0000_0000,
     0x12f0_0000_0000_0000,
     0x14f0_0000_0000_0000,

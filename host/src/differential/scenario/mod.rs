@@ -3,9 +3,10 @@
 //! A body is written once, in a few lines that [`super::kernels`] renders in Rust and in C++; only
 //! the line that begins with `@` differs, the call of the form. What must come out is computed here,
 //! from what the PTX ISA says of the instruction that the C++ headers name: neither the spec nor
-//! the device crate has a part in it.
+//! the device crate has a part in it. Of what the headers lack ([`beyond`]) the spec names the instruction.
 
 mod barrier;
+mod beyond;
 mod bulk;
 mod control;
 mod fence;
@@ -285,6 +286,9 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 ///
 /// Why it cannot be run on this GPU.
 pub fn of(form: &Form) -> Result<Scenario, String> {
+    if let Some(family) = &form.family {
+        return beyond::of(form, family);
+    }
     let function = form.function.as_str();
     let begins = |prefix: &str| function.starts_with(prefix);
     let scenario = if begins("mbarrier_") {

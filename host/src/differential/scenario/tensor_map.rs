@@ -227,7 +227,11 @@ fn replace(form: &Form) -> Option<Scenario> {
         ("place", "map_publish(target, place);\n")
     };
     let call = |number: i64| {
-        format!("if ({chosen} == {number}) {{\n@ #{number} = ({place}{operand})\n}}\n")
+        let immediate = match form.immediates {
+            0 => String::new(),
+            _ => format!("#{number} "),
+        };
+        format!("if ({chosen} == {number}) {{\n@ {immediate}= ({place}{operand})\n}}\n")
     };
     let calls = String::from_iter(immediates.into_iter().map(call));
     let body = format!(

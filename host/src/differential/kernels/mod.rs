@@ -7,21 +7,25 @@
 //! | `var x = …;` | a variable of 64 bits |
 //! | `ptr p = …;` | a pointer to bytes |
 //! | `@r = (a; b \| c; …)` | the form, with its operands in order; `b \| c` are the words of one operand |
-//! | `@r #5 = (…)` | the same, with 5 for the immediate operand, which otherwise is the lowest allowed |
+//! | `@r #5, 1 = (…)` | the same, with 5 and 1 for the immediate operands, which otherwise are the lowest allowed |
 //!
 //! Tags, immediate operands and outputs of the call are put where the form has them. A result is
-//! `r`, or `r_0`, `r_1`, … if it has several words, and so are outputs.
+//! `r`, or `r_0`, `r_1`, … if it has several words, and so are outputs. What a form reads and writes is an operand,
+//! whose words afterwards are among the outputs.
+
+mod beyond;
 
 use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
+use super::form::words;
 use super::scenario::Scenario;
 use crate::parity::cxx;
 use crate::parity::form::{Form as Declaration, Slot};
 use crate::parity::matching::Mirror;
-use crate::parity::rust::immediate;
-use crate::spec::{Arg, Scalar, Type};
+use crate::parity::rust::immediates;
+use crate::spec::{Arg, Scalar, Type, Variant};
 
 /// What all kernels of a language begin with.
 pub const RUST_PRELUDE: &str = "\
@@ -86,7 +90,14 @@ pub fn rust(name: &str, scenario: &Scenario, mirror: Mirror) -> Result<String> {
 /// # Errors
 ///
 /// The body gives the form other operands than it has.
-pub fn cxx(name: &str, scenario: &Scenario, form: &Declaration, mirror: Mirror) -> Result<String> {
+///
+/// `form` is its declaration in the headers; without one, the spec says how C++ says it.
+pub fn cxx(
+    name: &str,
+    scenario: &Scenario,
+    form: Option<&Declaration>,
+    mirror: Mirror,
+) -> Result<String> {
     let attributes = match scenario.registers {
         Some(registers) => format!("__maxnreg__({registers})"),
         None => String::new(),
@@ -118,7 +129,10 @@ pub fn cxx(name: &str, scenario: &Scenario, form: &Declaration, mirror: Mirror) 
         } else if let Some(rest) = line.strip_prefix("ptr ") {
             writeln!(out, "u8* {rest}")?;
         } else if let Some(call) = Call::parse(line)? {
-            out += &cxx_call(&call, form, mirror)?;
+            out += &match form {
+                Some(form) => cxx_call(&call, form, mirror)?,
+                None => beyond::call(&call, mirror.variant)?,
+            };
         } else {
             writeln!(out, "{line}")?;
         }
@@ -135,7 +149,7 @@ fn declaration(rest: &str) -> Result<(&str, &str)> {
 /// A line that begins with `@`.
 struct Call<'b> {
     result: &'b str,
-    immediate: Option<i64>,
+    immediates: Vec<i64>,
     operands: Vec<Vec<&'b str>>,
 }
 
@@ -148,13 +162,14 @@ impl<'b> Call<'b> {
             .split_once("= (")
             .and_then(|(result, rest)| Some((result.trim(), rest.strip_suffix(')')?)))
             .with_context(|| format!("expected `@RESULT = (OPERANDS)`, found `{line}`"))?;
-        let (result, immediate) = match result.split_once('#') {
-            None => (result, None),
-            Some((result, number)) => {
-                let number = number.parse();
-                let number =
-                    number.with_context(|| format!("expected a number after #, found `{line}`"))?;
-                (result.trim(), Some(number))
+        let (result, immediates) = match result.split_once('#') {
+            None => (result, Vec::new()),
+            Some((result, numbers)) => {
+                let numbers = numbers.split(',').map(|number| number.trim().parse());
+                let numbers = numbers.collect::<Result<_, _>>();
+                let numbers =
+                    numbers.with_context(|| format!("expected numbers after #, found `{line}`"))?;
+                (result.trim(), numbers)
             }
         };
         let operands = operands
@@ -164,9 +179,25 @@ impl<'b> Call<'b> {
         let words = |operand: &'b str| operand.split(" | ").map(str::trim).collect();
         Ok(Some(Self {
             result,
-            immediate,
+            immediates,
             operands: operands.map(words).collect(),
         }))
+    }
+
+    /// The numbers for the immediate operands of the form.
+    fn immediates(&self, variant: &Variant) -> Result<Vec<i64>> {
+        let lowest = immediates(variant);
+        if self.immediates.is_empty() {
+            return Ok(lowest);
+        }
+        ensure!(
+            self.immediates.len() == lowest.len(),
+            "the body gives {} immediate operands to `{}`, which has {}",
+            self.immediates.len(),
+            variant.ptx,
+            lowest.len()
+        );
+        Ok(self.immediates.clone())
     }
 
     fn result(&self) -> &str {
@@ -179,6 +210,7 @@ impl<'b> Call<'b> {
 }
 
 /// The operands of a call, handed out in order.
+#[derive(Default)]
 struct Operands<'c> {
     left: std::slice::Iter<'c, Vec<&'c str>>,
 }
@@ -212,7 +244,7 @@ impl<'c> Operands<'c> {
 
 fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
     let variant = mirror.variant;
-    let immediate = call.immediate.unwrap_or(immediate(variant));
+    let mut immediates = call.immediates(variant)?.into_iter();
     let mut operands = Operands {
         left: call.operands.iter(),
     };
@@ -222,7 +254,9 @@ fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
     for arg in &variant.args {
         arguments.push(match &arg.ty {
             Type::Tag(tag) => tag.name.clone(),
-            Type::Immediate { .. } => format!("n32::<{immediate}>"),
+            Type::Immediate { .. } => {
+                format!("n32::<{{{}}}>", immediates.next().unwrap_or_default())
+            }
             Type::Pointer { mutable, to, .. } => {
                 let to = if *to == Scalar::Any { "u8" } else { to.rust() };
                 let kind = if *mutable { "mut" } else { "const" };
@@ -236,10 +270,23 @@ fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
                     .map(|word| rust_value(*of, &[word]));
                 format!("[{}]", Vec::from_iter(elements).join(", "))
             }
-            Type::InOut { .. } => anyhow::bail!(
-                "`{}` is read and written, which no form of `cuda::ptx` does",
-                arg.name
-            ),
+            Type::InOut { of, len } => {
+                let name = format!("inout_{}", arg.name);
+                let elements = operands.next(*len)?.iter();
+                let elements = elements.map(|word| rust_value(*of, &[word]));
+                let elements = Vec::from_iter(elements).join(", ");
+                writeln!(
+                    before,
+                    "let mut {name}: [{}; {len}] = [{elements}];",
+                    of.rust()
+                )?;
+                for k in 0..*len {
+                    let word = rust_word(*of, &format!("{name}[{k}]"));
+                    writeln!(after, "let {}_{outputs}: u64 = {word};", call.result())?;
+                    outputs += 1;
+                }
+                format!("&mut {name}")
+            }
             Type::Out { of, len } => {
                 let name = format!("out_{}", arg.name);
                 let ty = match len {
@@ -294,11 +341,6 @@ fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
     Ok(text + &after)
 }
 
-/// How many words a value has in a body.
-fn words(scalar: Scalar) -> usize {
-    usize::from(scalar.bits().div_ceil(64))
-}
-
 fn elements(name: &str, of: Scalar, len: Option<usize>) -> Vec<String> {
     match (len, words(of)) {
         (Some(len), _) => (0..len).map(|k| format!("{name}[{k}]")).collect(),
@@ -323,7 +365,8 @@ fn rust_word(scalar: Scalar, value: &str) -> String {
 }
 
 fn cxx_call(call: &Call, form: &Declaration, mirror: Mirror) -> Result<String> {
-    let immediate = call.immediate.unwrap_or(immediate(mirror.variant));
+    let immediates = call.immediates(mirror.variant)?;
+    let immediate = immediates.first().copied().unwrap_or_default();
     let mut operands = Operands {
         left: call.operands.iter(),
     };
@@ -430,10 +473,12 @@ mod tests {
                 vec!["get(input, 1)", "get(input, 2)"]
             ]
         );
-        assert_eq!(call.immediate, None);
+        assert!(call.immediates.is_empty());
         let call = Call::parse("@ #5 = ()").unwrap().unwrap();
-        assert_eq!((call.result, call.immediate), ("", Some(5)));
+        assert_eq!((call.result, &call.immediates[..]), ("", &[5][..]));
         assert!(call.operands.is_empty());
+        let call = Call::parse("@r #-1, 0 = (x)").unwrap().unwrap();
+        assert_eq!((call.result, &call.immediates[..]), ("r", &[-1, 0][..]));
         assert!(Call::parse("put(output, 0, 1);").unwrap().is_none());
         assert!(Call::parse("@r = get(input, 0)").is_err());
     }

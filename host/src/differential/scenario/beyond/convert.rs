@@ -1,0 +1,8 @@
+//! Conversions of narrow floating-point types.
+
+use super::{Scenario, missing};
+use crate::differential::form::Form;
+
+pub fn scenario(form: &Form) -> Result<Scenario, String> {
+    Err(missing(form))
+}

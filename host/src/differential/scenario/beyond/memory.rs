@@ -1,0 +1,8 @@
+//! Atomic and ordered accesses: `atom`, `red`, `ld`, `st`; `isspacep`.
+
+use super::{Scenario, missing};
+use crate::differential::form::Form;
+
+pub fn scenario(form: &Form) -> Result<Scenario, String> {
+    Err(missing(form))
+}
