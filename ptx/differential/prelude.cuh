@@ -6,6 +6,8 @@
 #include <cuda/std/cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_pipeline.h>
 
 using namespace cuda::std;
 
@@ -170,6 +172,27 @@ ON_GPU void bulk_store(u8* to, u8* from, u64 bytes) {
 // Starts a copy of 16 bytes that `cp.async.mbarrier.arrive` tracks.
 ON_GPU void small_copy(u8* to, u8* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" :: "r"(smem(to)), "l"(gmem(from)) : "memory");
+}
+
+ON_GPU void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until no more than so many of the latest groups of small copies are pending.
+ON_GPU void copies_wait_0() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+ON_GPU void copies_wait_1() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+ON_GPU void copies_wait_2() { asm volatile("cp.async.wait_group 2;" ::: "memory"); }
+ON_GPU void copies_wait_3() { asm volatile("cp.async.wait_group 3;" ::: "memory"); }
+ON_GPU void copies_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// Waits at a barrier of the block by its number.
+ON_GPU void named_sync(u64 number, u64 threads) {
+    asm volatile("barrier.sync %0, %1;" :: "r"(u32(number)), "r"(u32(threads)) : "memory");
+}
+
+// A load with a cache policy.
+ON_GPU u64 load_hinted(u8* memory, u64 policy) {
+    u64 value;
+    asm volatile("ld.global.L2::cache_hint.b64 %0, [%1], %2;" : "=l"(value) : "l"(gmem(memory)), "l"(policy) : "memory");
+    return value;
 }
 
 // A relaxed store that other threads may watch, and the load that watches.

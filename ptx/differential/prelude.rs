@@ -233,6 +233,51 @@ unsafe fn small_copy(to: *mut u8, from: *mut u8) {
     asm!("cp.async.ca.shared.global [{}], [{}], 16;", in(reg32) as_ptr_smem(to), in(reg64) as_ptr_gmem(from));
 }
 
+#[inline(always)]
+unsafe fn copies_commit() {
+    asm!("cp.async.commit_group;");
+}
+
+/// Waits until no more than so many of the latest groups of small copies are pending.
+#[inline(always)]
+unsafe fn copies_wait_0() {
+    asm!("cp.async.wait_group 0;");
+}
+
+#[inline(always)]
+unsafe fn copies_wait_1() {
+    asm!("cp.async.wait_group 1;");
+}
+
+#[inline(always)]
+unsafe fn copies_wait_2() {
+    asm!("cp.async.wait_group 2;");
+}
+
+#[inline(always)]
+unsafe fn copies_wait_3() {
+    asm!("cp.async.wait_group 3;");
+}
+
+#[inline(always)]
+unsafe fn copies_wait_all() {
+    asm!("cp.async.wait_all;");
+}
+
+/// Waits at a barrier of the block by its number.
+#[inline(always)]
+unsafe fn named_sync(number: u64, threads: u64) {
+    asm!("barrier.sync {}, {};", in(reg32) number as u32, in(reg32) threads as u32);
+}
+
+/// A load with a cache policy.
+#[inline(always)]
+unsafe fn load_hinted(memory: *mut u8, policy: u64) -> u64 {
+    let value: u64;
+    asm!("ld.global.L2::cache_hint.b64 {}, [{}], {};", out(reg64) value, in(reg64) as_ptr_gmem(memory), in(reg64) policy);
+    value
+}
+
 /// A relaxed store that other threads may watch.
 #[inline(always)]
 unsafe fn publish(memory: *mut u8, value: u64) {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod barrier;
+mod cache;
 mod control;
 mod convert;
 mod copy;
@@ -325,8 +326,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 q.parts.clear();
                 Ok(Op::Nop)
             }
-            "prefetch" | "prefetchu" | "discard" | "applypriority" => {
-                ensure!(name != "discard", "`discard` destroys data");
+            "createpolicy" => self.policy(q, o),
+            "discard" => self.discard(q, o),
+            "prefetch" | "prefetchu" | "applypriority" => {
                 q.parts.clear();
                 Ok(Op::Nop)
             }

@@ -245,7 +245,7 @@ impl<'a> Machine<'a> {
         let strong = *strength == Strength::Strong;
         let values: Vec<Lanes> = srcs.iter().map(|src| warp.read(at, *src)).collect();
         for lane in lanes(active) {
-            let mut buffer = [0u8; 64];
+            let mut buffer = [0u8; 128];
             for (values, chunk) in values.iter().zip(buffer.chunks_mut(size)) {
                 chunk.copy_from_slice(&values[lane as usize].to_le_bytes()[..size]);
             }
