@@ -780,9 +780,9 @@ impl<'a> Machine<'a> {
                 if barrier.generation == generation {
                     return Ok(false);
                 }
-                let (done, result) = (barrier.done.clone(), barrier.result);
-                if let Some((f, dst)) = red {
-                    self.put_reduction(warp, number, f, dst, result);
+                let done = barrier.done.clone();
+                if let Some((dst, result)) = red {
+                    self.put_reduction(warp, number, dst, result.get());
                 }
                 if let Some(done) = done {
                     for lane in lanes(mask) {

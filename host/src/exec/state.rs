@@ -1,5 +1,6 @@
 //! The state of a running grid: clusters, CTAs, warps, barriers and copies under way.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
@@ -62,7 +63,8 @@ pub struct NamedBarrier {
     pub done: Option<Rc<Clock>>,
     /// How many predicates of `bar.red` held.
     pub held: u32,
-    pub result: u32,
+    /// What `bar.red` gives those that are there; each generation has its own.
+    pub result: Rc<Cell<u32>>,
     pub line: u32,
 }
 
@@ -341,7 +343,8 @@ pub enum Wait {
     Named {
         id: u32,
         generation: u64,
-        red: Option<(super::op::BarRed, Dst)>,
+        /// Where `bar.red` puts its result.
+        red: Option<(Dst, Rc<Cell<u32>>)>,
     },
     /// A phase to end: CTA rank, address, phase, and the parity that was asked for.
     Phase {

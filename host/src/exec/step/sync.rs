@@ -69,18 +69,20 @@ impl<'a> Machine<'a> {
         barrier.expected = count;
         barrier.held += held;
         barrier.line = inst.line;
-        barrier.result = match red {
-            Some((BarRed::Popc, ..)) => barrier.held,
-            Some((BarRed::And, ..)) => u32::from(barrier.held == barrier.arrived),
-            Some((BarRed::Or, ..)) => u32::from(barrier.held > 0),
-            None => barrier.result,
-        };
+        if let Some((f, ..)) = red {
+            barrier.result.set(match f {
+                BarRed::Popc => barrier.held,
+                BarRed::And => u32::from(barrier.held == barrier.arrived),
+                BarRed::Or => u32::from(barrier.held > 0),
+            });
+        }
+        let result = Rc::clone(&barrier.result);
         let generation = barrier.generation;
         if *wait {
             warp.splits[current].wait = Wait::Named {
                 id,
                 generation,
-                red: red.map(|(f, _, dst)| (f, dst)),
+                red: red.map(|(_, _, dst)| (dst, result)),
             };
         }
         self.complete_named(id as usize);
@@ -100,12 +102,14 @@ impl<'a> Machine<'a> {
             barrier.generation += 1;
             (barrier.arrived, barrier.expected, barrier.held) = (0, 0, 0);
             barrier.done = barrier.arrivals.take().map(|mut it| it.finish());
+            // Those that waited have the old one, and may read it when others have come again.
+            barrier.result = Rc::default();
             self.progress += 1;
         }
     }
 
     /// Writes the result of `bar.red`, which the split has passed.
-    pub fn put_reduction(&self, warp: &mut Warp, split: usize, _f: BarRed, dst: Dst, result: u32) {
+    pub fn put_reduction(&self, warp: &mut Warp, split: usize, dst: Dst, result: u32) {
         let (at, active) = (warp.window(split), warp.splits[split].mask);
         if dst.bits == 1 {
             let value = if result != 0 { u32::MAX } else { 0 };
@@ -206,25 +210,25 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Whether the lanes that the lanes' masks name are here; otherwise the split waits for them.
+    /// The lanes with the mask of the first, if all that it names are here; otherwise they wait for the others.
     pub(super) fn together(
         &self,
         warp: &mut Warp,
         current: usize,
         active: u32,
         members: &Lanes,
-    ) -> Step<bool> {
-        let named = lanes(active).try_fold(0, |named, lane| {
-            Ok::<_, Box<Fault>>(named | member_mask(members, lane)?)
-        })?;
-        if named & warp.live & !active == 0 {
-            return Ok(true);
+    ) -> Step<Option<u32>> {
+        let (mask, group) = same_mask(members, active)?;
+        let complete = mask & warp.live & !group == 0;
+        if complete && group == active {
+            return Ok(Some(group));
         }
-        // Lanes that are predicated off may come by another way.
-        let next = warp.splits[current].pc + 1;
-        leave_others(warp, current, active, next);
-        warp.splits[current].wait = Wait::Converge(named);
-        Ok(false)
+        leave_behind(warp, current, active, group);
+        if complete {
+            return Ok(Some(group));
+        }
+        warp.splits[current].wait = Wait::Converge(mask);
+        Ok(None)
     }
 
     /// `bar.warp.sync`: lanes may come to any of those with their mask.
@@ -235,17 +239,8 @@ impl<'a> Machine<'a> {
         active: u32,
         members: &Lanes,
     ) -> Step<Flow> {
-        let mask = member_mask(members, active.trailing_zeros())?;
-        let mut group = 0;
-        for lane in lanes(active) {
-            if member_mask(members, lane)? == mask {
-                group |= 1 << lane;
-            }
-        }
-        // Lanes with another mask execute it again, those without the guard go on behind it.
-        let pc = warp.splits[current].pc;
-        leave_others(warp, current, active, pc + 1);
-        leave_others(warp, current, group, pc);
+        let (mask, group) = same_mask(members, active)?;
+        leave_behind(warp, current, active, group);
         if mask & warp.live & !group == 0 {
             self.sync_warp(warp, group);
             return Ok(Flow::Next);
@@ -295,9 +290,9 @@ impl<'a> Machine<'a> {
             return Ok(Flow::Next);
         };
         let members = warp.read(at, members);
-        if !self.together(warp, current, active, &members)? {
+        let Some(active) = self.together(warp, current, active, &members)? else {
             return Ok(Flow::Wait);
-        }
+        };
         let mut values = Exchange::default();
         values.gather(warp, at, &inst.op, active);
         let results = values.of(&inst.op);
@@ -354,6 +349,25 @@ fn member_mask(members: &Lanes, lane: u32) -> Step<u32> {
         .at(lane);
     }
     Ok(members)
+}
+
+/// The mask that the first lane names, and the lanes that name the same.
+fn same_mask(members: &Lanes, active: u32) -> Step<(u32, u32)> {
+    let mask = member_mask(members, active.trailing_zeros())?;
+    let mut group = 0;
+    for lane in lanes(active) {
+        if member_mask(members, lane)? == mask {
+            group |= 1 << lane;
+        }
+    }
+    Ok((mask, group))
+}
+
+/// Lanes with another mask execute it again, those without the guard go on behind it.
+fn leave_behind(warp: &mut Warp, current: usize, active: u32, group: u32) {
+    let pc = warp.splits[current].pc;
+    leave_others(warp, current, active, pc + 1);
+    leave_others(warp, current, group, pc);
 }
 
 /// Whether all live lanes of the warp are here, as `.aligned` demands; otherwise the split waits.
