@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -104,18 +105,24 @@ impl Images {
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let work = toolchain::target_dir().join("differential");
         let root = toolchain::workspace_root();
-        for part in &sources.parts {
+        let cxx = |part: &Part| {
             let twins = work.join(format!("{}.cu", part.name()));
             write_if_changed(&twins, &part.cxx)?;
-            CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp, part.family()))?;
-            build_rust(
-                &part.rust,
-                &root,
-                &work.join(part.name()),
-                plan,
-                &images.cubin(Side::Rust, part.family()),
-            )?;
-        }
+            CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp, part.family()))
+        };
+        let rust = |part: &Part| {
+            let (source, out) = (
+                work.join(part.name()),
+                images.cubin(Side::Rust, part.family()),
+            );
+            build_rust(&part.rust, &root, &source, plan, &out)
+        };
+        thread::scope(|scope| {
+            let cxx = scope.spawn(|| sources.parts.iter().try_for_each(cxx));
+            sources.parts.iter().try_for_each(rust)?;
+            cxx.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
         let misuse = [kernels::RUST_PRELUDE, &prelude("misuse.rs")?].concat();
         build_rust(
             &misuse,

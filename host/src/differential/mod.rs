@@ -1,8 +1,8 @@
-//! Every form of `cuda::ptx` on the GPU: the Rust function, the C++ function, and what the PTX ISA says.
+//! Every form of `cuda::ptx` on the GPU, and those beyond it: the Rust function, C++, and what the PTX ISA says.
 //!
 //! | step | module |
 //! |---|---|
-//! | a form by its declaration in the C++ headers | [`form`] |
+//! | a form by its declaration in the C++ headers, or in the spec | [`form`] |
 //! | how it is run, and what must come out | [`scenario`] |
 //! | its kernels in both languages | [`kernels`] |
 //! | all of them, built | [`images`] |
