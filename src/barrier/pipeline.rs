@@ -4,10 +4,13 @@ use core::mem;
 use core::ptr;
 
 use super::instructions::cp_async_mbarrier_arrive_noinc;
-use super::scope::{Block, SharedScope};
+use super::scope::{Block, Cluster, SharedScope};
 use super::{Barrier, Parity};
-use crate::target::{Has, Target, ptx_70, ptx_86, sm_80, sm_90};
-use crate::{cp_async_bulk_bar, space_global, space_shared};
+use crate::target::{Has, Target, ptx_70, ptx_78, ptx_80, ptx_86, sm_80, sm_90};
+use crate::{
+    cp_async_bulk_bar, mbarrier_arrive_sem_scope_space, scope_cluster, sem_relaxed, space_cluster,
+    space_global, space_shared,
+};
 
 /// The barriers of a ring of `STAGES` buffers, in shared memory: for each, one that completes a phase
 /// when the buffer is full and one that completes a phase when it is empty.
@@ -115,13 +118,17 @@ use crate::{cp_async_bulk_bar, space_global, space_shared};
 /// Pipeline::<0>::init(pipe, 1, 1);
 /// # }
 /// ```
+///
+/// `S` is the scope of those who fill the buffers, `E` that of those who use them. A buffer that a
+/// copy writes in several CTAs at once is empty when all of them have used it; there `E` is
+/// [`Cluster`], and consumers [release](FullSlot::release_relaxed_at) it in each.
 #[repr(C)]
-pub struct Pipeline<const STAGES: usize, S = Block> {
+pub struct Pipeline<const STAGES: usize, S = Block, E = S> {
     full: [Barrier<S>; STAGES],
-    empty: [Barrier<S>; STAGES],
+    empty: [Barrier<E>; STAGES],
 }
 
-impl<const STAGES: usize, S: SharedScope> Pipeline<STAGES, S> {
+impl<const STAGES: usize, S: SharedScope, E: SharedScope> Pipeline<STAGES, S, E> {
     /// Initialises the barriers; all buffers are empty.
     ///
     /// One thread does this; the others take their roles after a synchronisation that follows.
@@ -136,7 +143,7 @@ impl<const STAGES: usize, S: SharedScope> Pipeline<STAGES, S> {
         const { assert!(STAGES > 0, "a pipeline has at least one stage") }
         unsafe {
             let full = ptr::addr_of_mut!((*pipeline).full).cast::<Barrier<S>>();
-            let empty = ptr::addr_of_mut!((*pipeline).empty).cast::<Barrier<S>>();
+            let empty = ptr::addr_of_mut!((*pipeline).empty).cast::<Barrier<E>>();
             for stage in 0..STAGES {
                 Barrier::init(full.add(stage), producers);
                 Barrier::init(empty.add(stage), consumers);
@@ -154,7 +161,7 @@ impl<const STAGES: usize, S: SharedScope> Pipeline<STAGES, S> {
     ///   initialisation happens before this.
     /// - The thread becomes a producer of it once: a second one would begin at phase 0 again.
     #[inline(always)]
-    pub unsafe fn producer<'p>(pipeline: *const Self) -> Producer<'p, STAGES, S> {
+    pub unsafe fn producer<'p>(pipeline: *const Self) -> Producer<'p, STAGES, S, E> {
         Producer {
             pipeline: unsafe { &*pipeline },
             // The wait for the phase before the first one returns at once.
@@ -168,7 +175,7 @@ impl<const STAGES: usize, S: SharedScope> Pipeline<STAGES, S> {
     ///
     /// As for [`producer`](Self::producer).
     #[inline(always)]
-    pub unsafe fn consumer<'p>(pipeline: *const Self) -> Consumer<'p, STAGES, S> {
+    pub unsafe fn consumer<'p>(pipeline: *const Self) -> Consumer<'p, STAGES, S, E> {
         Consumer {
             pipeline: unsafe { &*pipeline },
             cursor: Cursor::new(Parity::EVEN),
@@ -208,12 +215,12 @@ impl<const STAGES: usize> Cursor<STAGES> {
 }
 
 /// A thread's place among those that fill the buffers of a [`Pipeline`].
-pub struct Producer<'p, const STAGES: usize, S = Block> {
-    pipeline: &'p Pipeline<STAGES, S>,
+pub struct Producer<'p, const STAGES: usize, S = Block, E = S> {
+    pipeline: &'p Pipeline<STAGES, S, E>,
     cursor: Cursor<STAGES>,
 }
 
-impl<'p, const STAGES: usize, S: SharedScope> Producer<'p, STAGES, S> {
+impl<'p, const STAGES: usize, S: SharedScope, E: SharedScope> Producer<'p, STAGES, S, E> {
     /// Waits until the next buffer is empty.
     ///
     /// A producer may hold several slots, which must be fewer than the wait needs: of `STAGES` that
@@ -235,6 +242,16 @@ impl<'p, const STAGES: usize, S: SharedScope> Producer<'p, STAGES, S> {
             .then(|| self.take())
     }
 
+    /// Waits until all buffers are empty, once the thread has committed all that it acquired.
+    ///
+    /// A CTA whose barriers those of others reach must not end before.
+    #[inline(always)]
+    pub fn drain(mut self) {
+        for _ in 0..STAGES {
+            self.acquire().leave();
+        }
+    }
+
     #[inline(always)]
     fn take(&mut self) -> EmptySlot<'p, S> {
         let full = self.cursor.pick(&self.pipeline.full);
@@ -244,18 +261,18 @@ impl<'p, const STAGES: usize, S: SharedScope> Producer<'p, STAGES, S> {
 }
 
 /// A thread's place among those that use the buffers of a [`Pipeline`].
-pub struct Consumer<'p, const STAGES: usize, S = Block> {
-    pipeline: &'p Pipeline<STAGES, S>,
+pub struct Consumer<'p, const STAGES: usize, S = Block, E = S> {
+    pipeline: &'p Pipeline<STAGES, S, E>,
     cursor: Cursor<STAGES>,
 }
 
-impl<'p, const STAGES: usize, S: SharedScope> Consumer<'p, STAGES, S> {
+impl<'p, const STAGES: usize, S: SharedScope, E: SharedScope> Consumer<'p, STAGES, S, E> {
     /// Waits until the next buffer is full.
     ///
     /// A consumer may hold several slots and release them in any order, as when the work on one
     /// still runs while it waits for the next.
     #[inline(always)]
-    pub fn wait(&mut self) -> FullSlot<'p, S> {
+    pub fn wait(&mut self) -> FullSlot<'p, E> {
         self.cursor
             .pick(&self.pipeline.full)
             .wait_parity(self.cursor.parity);
@@ -264,7 +281,7 @@ impl<'p, const STAGES: usize, S: SharedScope> Consumer<'p, STAGES, S> {
 
     /// The next buffer, if it is full.
     #[inline(always)]
-    pub fn try_wait(&mut self) -> Option<FullSlot<'p, S>> {
+    pub fn try_wait(&mut self) -> Option<FullSlot<'p, E>> {
         self.cursor
             .pick(&self.pipeline.full)
             .is_parity_complete(self.cursor.parity)
@@ -272,7 +289,7 @@ impl<'p, const STAGES: usize, S: SharedScope> Consumer<'p, STAGES, S> {
     }
 
     #[inline(always)]
-    fn take(&mut self) -> FullSlot<'p, S> {
+    fn take(&mut self) -> FullSlot<'p, E> {
         let empty = self.cursor.pick(&self.pipeline.empty);
         let stage = self.cursor.advance();
         FullSlot { empty, stage }
@@ -367,6 +384,13 @@ impl<'p, S: SharedScope> EmptySlot<'p, S> {
         unsafe { cp_async_mbarrier_arrive_noinc(full) }
     }
 
+    /// Ends the slot without a commit: another thread makes it for this one too, after a
+    /// synchronisation of both.
+    #[inline(always)]
+    pub fn leave(self) {
+        self.forget();
+    }
+
     /// Ends the slot without a commit; the caller makes it.
     #[inline(always)]
     fn forget(self) -> &'p Barrier<S> {
@@ -409,6 +433,42 @@ impl<S: SharedScope> FullSlot<'_, S> {
     #[inline(always)]
     pub fn release(self) {
         // By `drop`.
+    }
+
+    /// Ends the slot without a release: another thread makes it for this one too, after a
+    /// synchronisation of both.
+    #[inline(always)]
+    pub fn leave(self) {
+        mem::forget(self);
+    }
+}
+
+impl FullSlot<'_, Cluster> {
+    /// Makes one of the releases that the buffer of the CTA with this rank needs, in place of one in
+    /// this CTA.
+    ///
+    /// ```text
+    /// mapa.u64 remote, empty, rank;
+    /// mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];
+    ///     PTX ISA 8.0, sm_90 and later
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// - The cluster has a CTA of this rank, which does not end before, and has initialised the same
+    ///   pipeline.
+    /// - No thread has read or written the buffer itself: the arrival is relaxed. It was used by
+    ///   asynchronous operations, as `wgmma` is, which have completed.
+    #[inline(always)]
+    pub unsafe fn release_relaxed_at(self, rank: u32)
+    where
+        for<'a> Target: Has<ptx_78> + Has<ptx_80> + Has<sm_90>,
+    {
+        unsafe {
+            let empty = self.empty.remote(rank).native_handle();
+            mbarrier_arrive_sem_scope_space(sem_relaxed, scope_cluster, space_cluster, empty);
+        }
+        self.leave();
     }
 }
 
