@@ -2,7 +2,7 @@
 
 use cuda_ptx::{get_sreg_clusterid_x, get_sreg_nclusterid_x};
 
-use crate::{CLUSTER, COLUMNS, CTA_ROWS};
+use crate::{CLUSTER, COLUMNS, CTA_ROWS, Product};
 
 /// The first row and column of each tile of the executing cluster.
 pub struct Schedule {
@@ -13,16 +13,16 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// For C of `m` rows and `n` columns. So many rows of clusters' tiles as `group` says are computed
+    /// For C of a product. So many rows of clusters' tiles as its `group` says are computed
     /// together, column by column: at any time the clusters work on a block of C that is about as high as
     /// wide, for which the L2 cache holds A and B.
     #[inline(always)]
-    pub fn new(m: u32, n: u32, group: u32) -> Self {
+    pub fn new(product: &Product) -> Self {
         Self {
             next: get_sreg_clusterid_x(),
-            rows: m.div_ceil(CLUSTER * CTA_ROWS),
-            columns: n.div_ceil(COLUMNS).max(1),
-            group: group.max(1),
+            rows: product.m.div_ceil(CLUSTER * CTA_ROWS),
+            columns: product.n.div_ceil(COLUMNS).max(1),
+            group: product.group.max(1),
         }
     }
 }
