@@ -63,15 +63,6 @@ impl Operation {
 }
 
 impl Type {
-    /// The factor as the kernels take it: it fills a register.
-    pub fn factor(self) -> u32 {
-        let bits = FACTOR.to_bits();
-        match self {
-            Self::F32 => bits,
-            Self::Bf16 => bits >> 16 | bits & 0xffff_0000,
-        }
-    }
-
     /// A word of the input: one or two numbers from 1 to 2.
     pub fn input(self, index: u64) -> u32 {
         let mut x = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -46,7 +46,8 @@ struct Arrays<'d> {
     output: RefCell<DeviceBuffer<u32>>,
     sum: DeviceBuffer<f32>,
     partials: DeviceBuffer<f32>,
-    finished: DeviceBuffer<u32>,
+    /// What kernels count with: 0 before and after.
+    counter: DeviceBuffer<u32>,
 }
 
 impl<'d> Arrays<'d> {
@@ -58,7 +59,7 @@ impl<'d> Arrays<'d> {
             output: RefCell::new(driver.zeroed(words)?),
             sum: driver.zeroed(1)?,
             partials: driver.zeroed(1 << 16)?,
-            finished: driver.zeroed(1)?,
+            counter: driver.zeroed(1)?,
         })
     }
 
@@ -82,14 +83,16 @@ impl<'d> Arrays<'d> {
         let output = self.output.borrow();
         let mut arguments = match operation {
             Operation::Sum(_) => {
-                Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.finished)
+                Arguments::new().pointer(&self.sum).pointer(&self.partials).pointer(&self.counter)
             }
             _ => Arguments::new().pointer(&*output),
         };
-        arguments =
-            arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes).u32(shape.span_bytes);
-        if let Operation::Scale(element) = operation {
-            arguments = arguments.u32(element.factor());
+        arguments = arguments.pointer(&self.input).u64(self.bytes()).u32(shape.tile_bytes);
+        if !matches!(operation, Operation::Sum(_)) {
+            arguments = arguments.pointer(&self.counter);
+        }
+        if let Operation::Scale(_) = operation {
+            arguments = arguments.f32(data::FACTOR);
         }
         let launch = Launch::new(shape.blocks, 32 * shape.warps).shared(shape.shared_bytes());
         // SAFETY: the arguments are those of the kernel; all buffers live until the next synchronisation.
@@ -188,13 +191,15 @@ pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
     for element in [Type::F32, Type::Bf16] {
         arrays.fill(element)?;
         for operation in Operation::ALL.into_iter().filter(|operation| operation.element() == element) {
-            let shape = fastest(&driver, &arrays, &rust, operation)?;
+            let mut shapes = Vec::new();
             for (module, language) in [(&rust, "Rust"), (&cpp, "C++")] {
+                let shape = fastest(&driver, &arrays, module, operation)?;
                 arrays.clear()?;
                 arrays.launch(module, operation, shape)?;
                 arrays.check(operation).with_context(|| format!("{} in {language}", operation.kernel()))?;
+                shapes.push((module, shape));
             }
-            let outcome = measure(&driver, &arrays, (operation, shape), [&rust, &cpp], rounds)?;
+            let outcome = measure(&driver, &arrays, operation, [shapes[0], shapes[1]], rounds)?;
             println!("{}", outcome.summary());
             outcomes.push(outcome);
         }
@@ -208,8 +213,8 @@ pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
 fn measure(
     driver: &Driver,
     arrays: &Arrays,
-    (operation, shape): (Operation, Shape),
-    [rust, cpp]: [&Module; 2],
+    operation: Operation,
+    [rust, cpp]: [(&Module, Shape); 2],
     rounds: usize,
 ) -> Result<Outcome> {
     let cub = match operation {
@@ -217,8 +222,8 @@ fn measure(
         _ => None,
     };
     let mut competitors = vec![
-        Competitor::new("Rust", || arrays.launch(rust, operation, shape)),
-        Competitor::new("C++ twin", || arrays.launch(cpp, operation, shape)),
+        Competitor::new("Rust", || arrays.launch(rust.0, operation, rust.1)),
+        Competitor::new("C++ twin", || arrays.launch(cpp.0, operation, cpp.1)),
     ];
     if operation == Operation::Copy {
         competitors.push(Competitor::new("cuMemcpyDtoDAsync", || arrays.copy()));
@@ -227,18 +232,18 @@ fn measure(
         competitors.push(Competitor::new("cub::DeviceReduce", || cub.launch(arrays)));
     }
     let name = format!("{}, {} bytes", operation.kernel(), arrays.bytes());
-    let checked = format!("every element checked; {shape}");
+    let checked = format!("every element checked; Rust with {}, C++ with {}", rust.1, cpp.1);
     let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, checked: &checked, rounds };
     contest.run(driver, competitors)
 }
 
-/// The shape for which the kernel in Rust is fastest here; its twin gets the same.
-fn fastest(driver: &Driver, arrays: &Arrays, rust: &Module, operation: Operation) -> Result<Shape> {
+/// The shape for which a kernel is fastest here.
+fn fastest(driver: &Driver, arrays: &Arrays, module: &Module, operation: Operation) -> Result<Shape> {
     let mut best: Option<(f64, Shape)> = None;
     for shape in shapes(driver.sm_count()?) {
         let mut times = [0.0; 3];
         for ms in &mut times {
-            *ms = measure::time(driver, &mut || arrays.launch(rust, operation, shape))?;
+            *ms = measure::time(driver, &mut || arrays.launch(module, operation, shape))?;
         }
         let ms = Quartiles::of(&times).median;
         if best.is_none_or(|best| ms < best.0) {
@@ -248,28 +253,26 @@ fn fastest(driver: &Driver, arrays: &Arrays, rust: &Module, operation: Operation
     Ok(best.context("there are shapes")?.1)
 }
 
-/// Shapes that keep 48 to 200 KiB of a multiprocessor's shared memory in use.
+/// Shapes that keep 48 to 144 KiB on their way to each multiprocessor.
 fn shapes(multiprocessors: u32) -> impl Iterator<Item = Shape> {
-    // KiB of a tile, warps of a block, and blocks on a multiprocessor.
+    // KiB of a tile, and warps of a block.
     let rings = [
-        [2, 4, 2],
-        [4, 1, 4],
-        [4, 2, 2],
-        [4, 4, 1],
-        [8, 2, 1],
-        [8, 4, 1],
-        [8, 8, 1],
-        [16, 1, 2],
-        [16, 2, 2],
-        [16, 4, 1],
-        [32, 1, 2],
+        [16, 1],
+        [20, 1],
+        [24, 1],
+        [8, 2],
+        [12, 2],
+        [16, 2],
+        [6, 3],
+        [8, 3],
+        [12, 3],
+        [16, 3],
+        [6, 4],
+        [8, 4],
+        [12, 4],
+        [6, 6],
+        [8, 6],
+        [6, 8],
     ];
-    rings.into_iter().flat_map(move |[kib, warps, blocks]| {
-        [1, 4, 16, 64, 256].map(|tiles| Shape {
-            tile_bytes: kib << 10,
-            span_bytes: (tiles * kib) << 10,
-            warps,
-            blocks: blocks * multiprocessors,
-        })
-    })
+    rings.into_iter().map(move |[kib, warps]| Shape { tile_bytes: kib << 10, warps, blocks: multiprocessors })
 }

@@ -39,23 +39,22 @@ enum Processor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     tile_bytes: u32,
-    /// What a warp takes before it goes on to the next place that is nobody's.
-    span_bytes: u32,
     warps: u32,
     blocks: u32,
 }
 
 impl Shape {
-    /// The dynamic shared memory of a block: for every warp three tiles, and two barriers for each.
+    /// The dynamic shared memory of a block: for every warp four tiles, and for each of them two barriers and
+    /// its number.
     fn shared_bytes(self) -> u32 {
-        self.warps * 3 * (self.tile_bytes + 16)
+        self.warps * 4 * (self.tile_bytes + 20)
     }
 }
 
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let Self { tile_bytes, span_bytes, warps, blocks } = self;
-        write!(f, "{blocks} blocks of {warps} warps, tiles of {tile_bytes} bytes in spans of {span_bytes}")
+        let Self { tile_bytes, warps, blocks } = self;
+        write!(f, "{blocks} blocks of {warps} warps, tiles of {tile_bytes} bytes")
     }
 }
 
@@ -73,7 +72,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<()> {
     anyhow::ensure!(cli.bytes.is_multiple_of(16), "--bytes: expected a multiple of 16, found {}", cli.bytes);
     match cli.on {
-        Processor::Cpu => cpu::run(),
+        Processor::Cpu => cpu::run(cpu::SCHEDULES),
         Processor::Gpu => gpu::run(cli.bytes, cli.rounds, cli.json.as_deref()),
     }
 }

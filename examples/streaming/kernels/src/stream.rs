@@ -1,22 +1,27 @@
 //! A warp's stream of tiles.
 //!
-//! The warp owns a ring of tiles in shared memory. Its first lane keeps all of them but the one in use
-//! loading, by bulk copies; all lanes wait for the next one and use it.
-
-use core::arch::asm;
+//! The warp owns a ring of tiles in shared memory. Its first lane keeps all of them but one loading, by
+//! bulk copies; all lanes wait for the next one and use it.
 
 use cuda_ptx::barrier::{Block, Consumer, FullSlot, Pipeline, Producer};
 use cuda_ptx::*;
 
 use crate::WARP;
 
-/// Tiles of a ring.
-const STAGES: usize = 3;
+/// Tiles of a ring: three being loaded, and one that is used or stored.
+const STAGES: usize = 4;
 
 extern_shared! {
-    /// The rings of all warps, and behind them their pipelines.
+    /// The tiles of all warps, and behind them what belongs to the rings.
     #[align(128)]
     static SHARED: [u8];
+}
+
+/// The barriers of a ring, and the numbers of the tiles in it.
+#[repr(C)]
+struct Ring {
+    pipeline: Pipeline<STAGES>,
+    numbers: [u32; STAGES],
 }
 
 /// What a lane loads and stores at once.
@@ -24,34 +29,24 @@ extern_shared! {
 #[repr(C, align(16))]
 pub struct Quad(pub [u32; 4]);
 
-/// An array, and how the warps share it: each takes `span_bytes`, and then the next span that is nobody's,
-/// in tiles of `tile_bytes`.
+/// An array, in tiles of so many bytes.
 #[derive(Clone, Copy)]
 pub struct Array {
     pub input: *const u8,
     pub bytes: u64,
     pub tile_bytes: u32,
-    pub span_bytes: u32,
-}
-
-/// A place in the array: where a tile begins, and how far it is to the end of the span.
-struct Place {
-    offset: u64,
-    left: u32,
 }
 
 /// One warp's stream of tiles.
-pub struct Stream<'p> {
+pub struct Stream<'p, D> {
     producer: Producer<'p, STAGES>,
     consumer: Consumer<'p, STAGES>,
-    ring: *mut u8,
+    ring: *mut Ring,
+    tiles: *mut u8,
     pub lane: u32,
     array: Array,
-    /// The next tile to load, and the next one to use.
-    loading: Place,
-    using: Place,
-    /// From the end of a span of this warp to the next one, in bytes.
-    jump: u64,
+    /// Gives the number of the next tile, which may be behind the last one; `None` afterwards.
+    draw: Option<D>,
 }
 
 /// A tile that has arrived.
@@ -63,44 +58,32 @@ pub struct Tile<'p> {
     pub offset: u64,
 }
 
-impl Place {
-    /// The next tile of a warp.
-    fn advance(&mut self, array: &Array, jump: u64) {
-        self.offset += u64::from(array.tile_bytes);
-        self.left -= array.tile_bytes;
-        if self.left == 0 {
-            self.offset += jump;
-            self.left = array.span_bytes;
-        }
-    }
+/// The number of this warp in the grid, and how many there are.
+pub fn warp_of_grid() -> [u32; 2] {
+    let warps = get_sreg_ntid_x() / WARP;
+    [get_sreg_ctaid_x() * warps + get_sreg_tid_x() / WARP, get_sreg_nctaid_x() * warps]
 }
 
-impl<'p> Stream<'p> {
-    /// Sets up this warp's ring, and fills all of its buffers but one, which the loop's first `load`
-    /// fills.
-    pub unsafe fn start(array: Array) -> Self {
+impl<'p, D: FnMut() -> u32> Stream<'p, D> {
+    /// Sets up this warp's ring, and begins to fill it. The first lane alone calls `draw`.
+    pub unsafe fn start(array: Array, draw: D) -> Self {
         let (lane, warp) = (get_sreg_laneid(), get_sreg_tid_x() / WARP);
-        let warps = get_sreg_ntid_x() / WARP;
-        let ring_bytes = STAGES as u32 * array.tile_bytes;
-        let shared = SHARED.as_mut_ptr();
-        let pipelines = shared.add((warps * ring_bytes) as usize).cast::<Pipeline<STAGES>>();
-        let pipeline = pipelines.add(warp as usize);
+        let bytes = STAGES as u32 * array.tile_bytes;
+        let rings = SHARED.as_mut_ptr().add((get_sreg_ntid_x() / WARP * bytes) as usize);
+        let ring = rings.cast::<Ring>().add(warp as usize);
+        let pipeline = &raw mut (*ring).pipeline;
         if lane == 0 {
             Pipeline::init(pipeline, 1, 1);
         }
-        warp_sync();
-        let span = u64::from(array.span_bytes);
-        let first =
-            || Place { offset: u64::from(get_sreg_ctaid_x() * warps + warp) * span, left: array.span_bytes };
+        bar_warp_sync(u32::MAX);
         let mut stream = Self {
             producer: Pipeline::producer(pipeline),
             consumer: Pipeline::consumer(pipeline),
-            ring: shared.add((warp * ring_bytes) as usize),
+            ring,
+            tiles: SHARED.as_mut_ptr().add((warp * bytes) as usize),
             lane,
             array,
-            loading: first(),
-            using: first(),
-            jump: u64::from(get_sreg_nctaid_x() * warps - 1) * span,
+            draw: (lane == 0).then_some(draw),
         };
         for _ in 0..STAGES - 1 {
             stream.load();
@@ -110,32 +93,43 @@ impl<'p> Stream<'p> {
 
     /// Loads one more tile, if there is one, as soon as a buffer is empty.
     pub unsafe fn load(&mut self) {
-        let offset = self.loading.offset;
-        if self.lane == 0 && offset < self.array.bytes {
-            let bytes = self.bytes_at(offset);
-            let source = self.array.input.add(offset as usize);
-            let slot = self.producer.acquire();
-            let buffer = self.buffer(slot.stage());
-            let full = slot.commit_tx(bytes);
-            cp_async_bulk_bar(space_shared, space_global, buffer, source, bytes, full);
+        let Some(draw) = &mut self.draw else { return };
+        let (slot, number) = (self.producer.acquire(), draw());
+        *self.number(slot.stage()) = number;
+        let offset = self.offset(number);
+        if offset >= self.array.bytes {
+            // The end.
+            self.draw = None;
+            return slot.commit();
         }
-        self.loading.advance(&self.array, self.jump);
+        let (buffer, bytes) = (self.buffer(slot.stage()), self.bytes_at(offset));
+        let source = self.array.input.add(offset as usize);
+        let full = slot.commit_tx(bytes);
+        cp_async_bulk_bar(space_shared, space_global, buffer, source, bytes, full);
     }
 
     /// Waits for the next tile, if there is one.
     pub unsafe fn next(&mut self) -> Option<Tile<'p>> {
-        let offset = self.using.offset;
+        let slot = self.consumer.wait();
+        let offset = self.offset(*self.number(slot.stage()));
         if offset >= self.array.bytes {
+            slot.leave();
             return None;
         }
-        self.using.advance(&self.array, self.jump);
-        let slot = self.consumer.wait();
         let data = self.buffer(slot.stage());
         Some(Tile { slot, data, bytes: self.bytes_at(offset), offset })
     }
 
+    unsafe fn number(&self, stage: usize) -> *mut u32 {
+        (&raw mut (*self.ring).numbers).cast::<u32>().add(stage)
+    }
+
     unsafe fn buffer(&self, stage: usize) -> *mut u8 {
-        self.ring.add(stage * self.array.tile_bytes as usize)
+        self.tiles.add(stage * self.array.tile_bytes as usize)
+    }
+
+    fn offset(&self, number: u32) -> u64 {
+        u64::from(number) * u64::from(self.array.tile_bytes)
     }
 
     /// The size of the tile at an offset; the last one of the array may be shorter.
@@ -147,15 +141,8 @@ impl<'p> Stream<'p> {
 impl Tile<'_> {
     /// This lane's share of the tile.
     pub unsafe fn quads(&self, lane: u32) -> impl Iterator<Item = *mut Quad> {
-        let data = self.data;
-        let size = size_of::<Quad>() as u32;
-        (lane * size..self.bytes)
-            .step_by((WARP * size) as usize)
-            .map(move |offset| data.wrapping_add(offset as usize).cast())
+        let data = self.data.cast::<Quad>();
+        let quads = self.bytes / size_of::<Quad>() as u32;
+        (lane..quads).step_by(WARP as usize).map(move |index| data.wrapping_add(index as usize))
     }
-}
-
-/// What lanes wrote to memory before, all lanes see after.
-pub unsafe fn warp_sync() {
-    asm!("bar.warp.sync -1;", options(nostack));
 }
