@@ -16,12 +16,19 @@ use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
 const CUBIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 
-const CLUSTER: u32 = 8;
-const KERNELS: [&str; 2] = ["layer_norm", "layer_norm_plain"];
-/// Threads of their CTAs.
-const THREADS: [u32; 2] = [256, 512];
+/// The kernel that gives a row to a cluster, and the one that gives it to a block.
+const CLUSTERS: &str = "layer_norm";
+const PLAIN: &str = "layer_norm_plain";
+/// Threads of their blocks.
+const THREADS: u32 = 544;
+const PLAIN_THREADS: u32 = 512;
+/// How many blocks of the second one fit on a multiprocessor.
+const MOST_PLAIN: u32 = 2048 / PLAIN_THREADS;
+/// Elements of the slice that a block of a cluster has, and the dynamic shared memory for two of them.
+const SLICE: usize = 8192;
+const SHARED_BYTES: u32 = 2 * 4 * SLICE as u32;
 /// Elements of a row.
-const LENGTHS: [usize; 3] = [16384, 32768, 65536];
+const LENGTHS: [usize; 5] = [SLICE, 2 * SLICE, 4 * SLICE, 8 * SLICE, 16 * SLICE];
 
 /// Layer normalisation of long rows.
 #[derive(Parser)]
@@ -49,7 +56,7 @@ enum Processor {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.on {
-        Processor::Cpu => on_cpu(),
+        Processor::Cpu => on_cpu(&CASES, SCHEDULES),
         Processor::Gpu => on_gpu(cli.elements, cli.rounds, cli.json.as_deref()),
     };
     match result {
@@ -96,50 +103,56 @@ fn check_row(row: usize, found: &[f32], [gamma, beta]: &[Vec<f32>; 2]) -> Result
     Ok(())
 }
 
-/// The dynamic shared memory of a CTA of the cluster: four slices of rows, and those of γ and β.
-fn shared_bytes(length: usize) -> u32 {
-    6 * 4 * (length as u32 / CLUSTER)
-}
+/// Rows on the CPU, and their length: enough of them for one cluster to use its inboxes again, and the largest
+/// cluster.
+const CASES: [[usize; 2]; 3] = [[37, SLICE], [37, 4 * SLICE], [3, 16 * SLICE]];
+const SCHEDULES: u64 = 4;
 
-/// Executes a few rows under several schedules.
-fn on_cpu() -> Result<()> {
-    const LENGTH: usize = 8192;
-    // Enough to go around the ring.
-    const ROWS: usize = 7;
-    const SCHEDULES: u64 = 8;
+/// Executes a few rows under so many schedules.
+fn on_cpu(cases: &[[usize; 2]], schedules: u64) -> Result<()> {
     let program = Program::parse(PTX)?;
-    let parameters = parameters(LENGTH);
-    let bytes = |numbers: &[f32]| -> Vec<u8> { numbers.iter().flat_map(|x| x.to_le_bytes()).collect() };
-    for kernel in KERNELS {
-        for schedule in 0..SCHEDULES {
-            let mut memory = Memory::new();
-            let rows: Vec<f32> = (0..ROWS).flat_map(|row| input(row, LENGTH)).collect();
-            let output = memory.uninitialised(4 * ROWS * LENGTH);
-            let buffers =
-                [&rows, &parameters[0], &parameters[1]].map(|numbers| memory.upload(&bytes(numbers)));
-            let mut arguments = vec![output.address().to_le_bytes().to_vec()];
-            arguments.extend(buffers.map(|buffer| buffer.address().to_le_bytes().to_vec()));
-            arguments.extend([ROWS, LENGTH].map(|x| (x as u32).to_le_bytes().to_vec()));
-            // One cluster for all rows.
-            let (blocks, threads) =
-                if kernel == KERNELS[0] { (CLUSTER, THREADS[0]) } else { (ROWS as u32, THREADS[1]) };
-            let mut grid = Grid::new([blocks, 1, 1], [threads, 1, 1]);
-            grid.shared_bytes = shared_bytes(LENGTH);
-            let options = Options { seed: schedule, ..Options::default() };
-            program.run(kernel, &grid, &arguments, &mut memory, &options)?;
-            let found: Vec<f32> = memory
-                .download(output)
-                .chunks_exact(4)
-                .map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]))
-                .collect();
-            for (row, found) in found.chunks(LENGTH).enumerate() {
-                check_row(row, found, &parameters)
-                    .with_context(|| format!("{kernel}, schedule {schedule}"))?;
+    for &[rows, length] in cases {
+        let blocks = (length / SLICE) as u32;
+        let mut clusters = Grid::new([blocks, 1, 1], [THREADS, 1, 1]);
+        clusters.shared_bytes = SHARED_BYTES;
+        clusters.cluster = Some([blocks, 1, 1]);
+        let plain = Grid::new([rows as u32, 1, 1], [PLAIN_THREADS, 1, 1]);
+        for (kernel, grid) in [(CLUSTERS, clusters), (PLAIN, plain)] {
+            for schedule in 0..schedules {
+                execute(&program, kernel, &grid, [rows, length], schedule)
+                    .with_context(|| format!("{kernel}, {rows} rows of {length}, schedule {schedule}"))?;
             }
+            println!("{kernel}: {rows} rows of {length} elements, right under {schedules} schedules");
         }
-        println!("{kernel}: {ROWS} rows of {LENGTH} elements, right under {SCHEDULES} schedules");
     }
     Ok(())
+}
+
+fn execute(
+    program: &Program,
+    kernel: &str,
+    grid: &Grid,
+    [rows, length]: [usize; 2],
+    seed: u64,
+) -> Result<()> {
+    let bytes = |numbers: &[f32]| -> Vec<u8> { numbers.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let parameters = parameters(length);
+    let x: Vec<f32> = (0..rows).flat_map(|row| input(row, length)).collect();
+    let mut memory = Memory::new();
+    let output = memory.uninitialised(4 * rows * length);
+    let buffers = [&x, &parameters[0], &parameters[1]].map(|numbers| memory.upload(&bytes(numbers)));
+    let mut arguments = vec![output.address().to_le_bytes().to_vec()];
+    arguments.extend(buffers.map(|buffer| buffer.address().to_le_bytes().to_vec()));
+    arguments.extend([rows, length].map(|x| (x as u32).to_le_bytes().to_vec()));
+    let options = Options { seed, ..Options::default() };
+    program.run(kernel, grid, &arguments, &mut memory, &options)?;
+    let found: Vec<f32> = memory
+        .download(output)
+        .chunks_exact(4)
+        .map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]))
+        .collect();
+    let mut found = found.chunks(length).enumerate();
+    found.try_for_each(|(row, found)| check_row(row, found, &parameters))
 }
 
 /// The matrix and the parameters on the GPU.
@@ -150,50 +163,89 @@ struct Matrix<'d> {
     input: DeviceBuffer<f32>,
     output: DeviceBuffer<f32>,
     parameters: [DeviceBuffer<f32>; 2],
-    clusters: u32,
 }
 
 impl Matrix<'_> {
-    /// Queues one of the kernels.
-    fn launch(&self, module: &Module, kernel: &str) -> Result<()> {
-        let function = module.function(kernel)?;
+    /// Generates the rows, some at a time, on all cores.
+    fn fill(&mut self) -> Result<()> {
+        let workers = std::thread::available_parallelism()?.get();
+        let length = self.length;
+        for first in (0..self.rows).step_by(workers) {
+            let count = workers.min(self.rows - first);
+            let rows: Vec<f32> = std::thread::scope(|scope| {
+                let rows: Vec<_> =
+                    (first..first + count).map(|row| scope.spawn(move || input(row, length))).collect();
+                rows.into_iter().flat_map(|row| row.join().expect("a row is generated")).collect()
+            });
+            self.input.index(first * length..(first + count) * length).copy_from(&rows)?;
+        }
+        Ok(())
+    }
+
+    fn arguments(&self) -> Arguments {
         let [gamma, beta] = &self.parameters;
-        let arguments = Arguments::new()
+        Arguments::new()
             .pointer(&self.output)
             .pointer(&self.input)
             .pointer(gamma)
             .pointer(beta)
             .u32(self.rows as u32)
-            .u32(self.length as u32);
-        let launch = if kernel == KERNELS[0] {
-            Launch::new(self.clusters * CLUSTER, THREADS[0]).shared(shared_bytes(self.length))
-        } else {
-            Launch::new(self.rows as u32, THREADS[1])
-        };
+            .u32(self.length as u32)
+    }
+
+    /// Queues the kernel with so many clusters.
+    fn launch(&self, module: &Module, clusters: u32) -> Result<()> {
+        let blocks = (self.length / SLICE) as u32;
+        let launch = Launch::new(clusters * blocks, THREADS).shared(SHARED_BYTES).cluster([blocks, 1, 1]);
         // SAFETY: the arguments are those of the kernels; the buffers live until the next synchronisation.
-        unsafe { function.launch(&launch, &arguments)? };
+        unsafe { module.function(CLUSTERS)?.launch(&launch, &self.arguments())? };
         Ok(())
     }
 
-    /// Finds out how many clusters run at the same time: on which multiprocessors a GPU can place one
-    /// differs from GPU to GPU, and one too many waits until another has ended.
-    fn fit(&mut self, module: &Module) -> Result<()> {
-        // A block takes 1 KiB of its own.
-        let blocks = (self.driver.shared_bytes_per_block()? + 1024) / (shared_bytes(self.length) + 2048);
-        let most = self.driver.sm_count()? / CLUSTER;
+    /// Queues the kernel without clusters, for so many blocks on a multiprocessor.
+    fn launch_plain(&self, module: &Module, blocks: u32) -> Result<()> {
+        // Shared memory that they do not use keeps more away.
+        let shared =
+            if blocks == MOST_PLAIN { 0 } else { self.driver.shared_bytes_per_block()? / (blocks + 1) };
+        let launch = Launch::new(self.rows as u32, PLAIN_THREADS).shared(shared);
+        // SAFETY: as above.
+        unsafe { module.function(PLAIN)?.launch(&launch, &self.arguments())? };
+        Ok(())
+    }
+
+    /// Finds out how many clusters are fastest: on which multiprocessors a GPU can place one differs from GPU
+    /// to GPU, and one too many waits until another has ended.
+    fn fit(&self, module: &Module) -> Result<u32> {
+        let most = self.driver.sm_count()? / (self.length / SLICE) as u32;
+        self.fastest(most - most / 4..=most, |clusters| self.launch(module, clusters))
+    }
+
+    /// Finds out how many blocks on a multiprocessor are fastest: the fewer, the more of the rows in work stay in
+    /// the caches.
+    fn fit_plain(&self, module: &Module) -> Result<u32> {
+        self.fastest(1..=MOST_PLAIN, |blocks| self.launch_plain(module, blocks))
+    }
+
+    fn fastest(&self, counts: impl Iterator<Item = u32>, launch: impl Fn(u32) -> Result<()>) -> Result<u32> {
         let mut best = (f64::MAX, 0);
-        for clusters in (most - most / 4..=most).map(|clusters| clusters * blocks) {
-            self.clusters = clusters;
+        for count in counts {
             let mut times = [0.0; 3];
             for ms in &mut times {
-                *ms = measure::time(self.driver, &mut || self.launch(module, KERNELS[0]))?;
+                *ms = measure::time(self.driver, &mut || launch(count))?;
             }
             let ms = Quartiles::of(&times).median;
             if ms < best.0 {
-                best = (ms, clusters);
+                best = (ms, count);
             }
         }
-        self.clusters = best.1;
+        Ok(best.1)
+    }
+
+    /// Forgets what the kernels computed: what the next one leaves out is zero.
+    fn clear(&mut self) -> Result<()> {
+        // The old one is freed first.
+        self.output = self.driver.zeroed(0)?;
+        self.output = self.driver.zeroed(self.rows * self.length)?;
         Ok(())
     }
 
@@ -236,31 +288,39 @@ fn measure(driver: &Driver, module: &Module, rows: usize, length: usize, rounds:
         input: driver.zeroed(rows * length)?,
         output: driver.zeroed(0)?,
         parameters: [driver.upload(&parameters[0])?, driver.upload(&parameters[1])?],
-        clusters: 1,
     };
-    for row in 0..rows {
-        matrix.input.index(row * length..(row + 1) * length).copy_from(&input(row, length))?;
-    }
-    matrix.output = driver.zeroed(rows * length)?;
-    matrix.fit(module)?;
-    let mut checked = 0;
-    for kernel in KERNELS {
-        // The old one is freed first, and what a kernel leaves out is zero.
-        matrix.output = driver.zeroed(0)?;
-        matrix.output = driver.zeroed(rows * length)?;
-        matrix.launch(module, kernel)?;
-        checked = matrix.check(&parameters).with_context(|| kernel.to_owned())?;
-    }
+    matrix.fill()?;
+    matrix.clear()?;
+    let (clusters, rows_each) = (matrix.fit(module)?, matrix.fit_plain(module)?);
+    matrix.clear()?;
+    matrix.launch(module, clusters)?;
+    let checked = matrix.check(&parameters).context(CLUSTERS)?;
+    matrix.clear()?;
+    matrix.launch_plain(module, rows_each)?;
+    matrix.check(&parameters).context(PLAIN)?;
     let device = Device::get_device(0)?;
     let clock_hz = f64::from(device.get_attribute(DeviceAttribute::MemoryClockRate)?) * 1e3;
     let bus_bytes = f64::from(device.get_attribute(DeviceAttribute::GlobalMemoryBusWidth)?) / 8.0;
     // Every element is read and written once at least; the memory makes two transfers in a clock.
     let work = Work::Bytes { moved: (8 * rows * length) as f64, peak: 2.0 * clock_hz * bus_bytes };
     let name = format!("layer norm, {rows} rows of {length} f32");
-    let checked = format!("{checked} rows checked in double precision; {} clusters", matrix.clusters);
+    let blocks = length / SLICE;
+    let checked = format!(
+        "{checked} rows checked in double precision; {clusters} clusters of {blocks} blocks, {rows_each} rows on a multiprocessor"
+    );
     let competitors = vec![
-        Competitor::new("clusters", || matrix.launch(module, KERNELS[0])),
-        Competitor::new("a block for each row", || matrix.launch(module, KERNELS[1])),
+        Competitor::new("clusters", || matrix.launch(module, clusters)),
+        Competitor::new("a block for each row", || matrix.launch_plain(module, rows_each)),
     ];
     Contest { name: &name, work, checked: &checked, rounds }.run(driver, competitors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_normalised_on_the_cpu() {
+        on_cpu(&[[37, 2 * SLICE]], 1).unwrap();
+    }
 }

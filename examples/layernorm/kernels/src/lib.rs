@@ -1,59 +1,63 @@
-//! Layer normalisation of rows that are too long for one multiprocessor:
-//! `y = (x - mean) / sqrt(variance + ε) · γ + β`, with mean and variance of the row.
+//! Layer normalisation of long rows: `y = (x - mean) / sqrt(variance + ε) · γ + β`, with mean and
+//! variance of the row.
 //!
-//! A cluster of eight CTAs holds a row in its shared memory, a slice in each. It is read once from
-//! global memory and written once, and the CTAs tell each other the moments of their slices.
+//! A cluster has a row, each CTA a slice of it in registers. The row is read once from global memory and
+//! written once. The CTAs tell each other the moments of their slices while the next row comes.
 
 #![no_std]
-#![feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)]
+#![feature(abi_ptx, core_float_math, stdarch_nvptx)]
 
+mod exchange;
 mod moments;
 mod plain;
 
 use core::arch::nvptx::_syncthreads;
+use core::array;
+use core::f32::math::mul_add;
 
-use cuda_ptx::barrier::{Barrier, Cluster, Parity, Pipeline};
+use cuda_ptx::barrier::{Block, EmptySlot, FullSlot, Pipeline};
 use cuda_ptx::*;
 
 use moments::Moments;
 
 panic_trap!();
 
-/// Threads of a CTA.
-const THREADS: u32 = 256;
-/// CTAs that share a row.
-const CLUSTER: usize = 8;
-/// Slices in the ring of a CTA: of the row in use, of the one being stored, and of two being loaded.
-const STAGES: usize = 4;
+const WARP: u32 = 32;
+/// Warps that share a slice.
+const WARPS: u32 = 16;
+/// What a thread has of a slice: so many groups of four elements.
+const QUADS: usize = 4;
+const ELEMENTS: u32 = 4 * QUADS as u32;
+/// The most CTAs of a cluster.
+const CTAS: u32 = 16;
+/// Slices on their way to a CTA.
+const STAGES: usize = 2;
 
 /// Four neighbouring elements, which are loaded and stored at once.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 struct Quad([f32; 4]);
 
+/// A warp's part of a slice: neighbouring lanes have neighbouring quads.
+type Part = [[Quad; WARP as usize]; QUADS];
+type Slice = [Part; WARPS as usize];
+
 extern_shared! {
-    /// The ring of slices, and the slices of γ and β that belong to this CTA.
+    /// The ring of slices.
     #[align(128)]
-    static SLICES: [Quad];
+    static SLICES: [Slice];
 }
 shared! {
     static RING: Pipeline<STAGES>;
-    /// Complete when γ and β have been loaded.
-    static PARAMETERS: Barrier;
-    /// Complete when the moments of all slices of a row are in the inbox. Rows take turns: a fast CTA
-    /// may send those of the next row before all of this one have come.
-    static ARRIVED: [Barrier<Cluster>; 2];
-    static INBOX: [[Moments; CLUSTER]; 2];
 }
 
 kernel! {
     /// Normalises `rows` rows of `length` elements.
     ///
     /// # Safety
-    /// `length` is a multiple of 8192. The grid has a multiple of 8 CTAs, of 256 threads, with room for
-    /// 6 slices of `length / 8` elements in their dynamic shared memory.
-    #[launch_bounds(THREADS, 1)]
-    #[cluster_dim(8, 1, 1)]
+    /// A cluster has 1, 2, 4, 8 or 16 CTAs of 544 threads, with 64 KiB of dynamic shared memory each;
+    /// `length` is 8192 times as much.
+    #[launch_bounds((WARPS + 1) * WARP, 1)]
     pub fn layer_norm(output: *mut f32, input: *const f32, gamma: *const f32, beta: *const f32, rows: u32, length: u32) {
         unsafe { normalise(Rows { output, input, gamma, beta, rows, length }) }
     }
@@ -72,106 +76,89 @@ struct Rows {
 
 #[inline(always)]
 unsafe fn normalise(all: Rows) {
-    let thread = get_sreg_tid_x();
-    let rank = get_sreg_cluster_ctarank();
-    let length = all.length as usize / CLUSTER;
-    let (quads, bytes) = (length / 4, length as u32 * 4);
-    let slices = SLICES.as_mut_ptr();
-    let (gamma, beta) = (slices.add(STAGES * quads), slices.add((STAGES + 1) * quads));
-    let first = rank as usize * length;
-
-    // Barriers, for this CTA and for those that send to it.
-    let (ring, parameters) = (RING.as_mut_ptr(), PARAMETERS.as_mut_ptr());
-    let arrived = ARRIVED.as_mut_ptr().cast::<Barrier<Cluster>>();
-    if thread == 0 {
-        Pipeline::init(ring, 1, 1);
-        Barrier::init(parameters, 1);
-        Barrier::init(arrived, CLUSTER as u32);
-        Barrier::init(arrived.add(1), CLUSTER as u32);
+    let (warp, ctas) = (get_sreg_tid_x() / WARP, get_sreg_cluster_nctarank());
+    if get_sreg_tid_x() == 0 {
+        Pipeline::init(RING.as_mut_ptr(), 1, WARPS);
+        exchange::init(ctas);
         fence_mbarrier_init(sem_release, scope_cluster);
     }
+    // Before anyone uses a barrier of another CTA.
     _syncthreads();
     barrier_cluster_arrive();
     barrier_cluster_wait();
 
-    // One thread starts all copies: γ and β now, and rows ahead of their use.
-    let (mut producer, mut consumer) = (Pipeline::producer(ring), Pipeline::consumer(ring));
-    let slice = |row: u32| row as usize * all.length as usize + first;
-    let (cluster, clusters) = (get_sreg_clusterid_x(), get_sreg_nclusterid_x());
-    let mut loading = cluster;
-    let mut load = || {
-        if thread == 0 && loading < all.rows {
-            let slot = producer.acquire();
-            let buffer = slices.add(slot.stage() * quads);
-            let source = all.input.add(slice(loading));
-            let full = slot.commit_tx(bytes);
-            cp_async_bulk_bar(space_shared, space_global, buffer, source, bytes, full);
-        }
-        loading += clusters;
+    // The place of this CTA's slice in each row.
+    let slice = |numbers: *const f32, row: u32| {
+        let first = row as usize * all.length as usize;
+        numbers.wrapping_add(first).cast::<Slice>().wrapping_add(get_sreg_cluster_ctarank() as usize)
     };
-    if thread == 0 {
-        let parameters = &*parameters;
-        let _ = parameters.arrive_tx(2 * bytes);
-        let loaded = parameters.native_handle();
-        cp_async_bulk_bar(space_shared, space_global, gamma, all.gamma.add(first), bytes, loaded);
-        cp_async_bulk_bar(space_shared, space_global, beta, all.beta.add(first), bytes, loaded);
-    }
-    for _ in 0..STAGES - 1 {
-        load();
-    }
-    (*parameters).wait_parity(Parity::EVEN);
+    let (mut row, mut turn) = (get_sreg_clusterid_x(), 0);
+    let step = get_sreg_nclusterid_x();
 
-    let mut storing = None;
-    let (mut row, mut turn) = (cluster, 0);
-    while row < all.rows {
-        // The moments of this slice, and then of the row.
-        let slot = consumer.wait();
-        let data = slices.add(slot.stage() * quads);
-        let moments = Moments::of_block::<THREADS>(data, quads);
-        let moments = exchange(moments, length as f32, rank, turn);
-        let (mean, scale) = (moments.mean, moments.scale(all.length));
-
-        // In place; then the copy engine takes it.
-        for i in (thread as usize..quads).step_by(THREADS as usize) {
-            let (x, gamma, beta) = ((*data.add(i)).0, (*gamma.add(i)).0, (*beta.add(i)).0);
-            let y = [0, 1, 2, 3].map(|i| (x[i] - mean) * scale * gamma[i] + beta[i]);
-            *data.add(i) = Quad(y);
+    if warp == WARPS {
+        // One warp loads slices, and sends what the others find of them.
+        let mut ring = Pipeline::producer(RING.as_mut_ptr());
+        let load = |slot: EmptySlot<Block>, row| unsafe {
+            if get_sreg_laneid() == 0 && row < all.rows {
+                slot.commit_bulk(SLICES.as_mut_ptr(), slice(all.input, row), size_of::<Slice>() as u32);
+            } else {
+                slot.leave();
+            }
+        };
+        for ahead in 0..STAGES as u32 {
+            load(ring.acquire(), row + ahead * step);
         }
-        fence_proxy_async_space(space_shared);
-        _syncthreads();
-        if thread == 0 {
-            cp_async_bulk(space_global, space_shared, all.output.add(slice(row)), data, bytes);
-            cp_async_bulk_commit_group();
-            // The slice before has been read: its buffer is empty.
-            cp_async_bulk_wait_group_read(n32::<1>);
-            drop(storing.replace(slot));
-        } else {
-            core::mem::forget(slot);
+        while row < all.rows {
+            let slot = ring.acquire();
+            exchange::send(turn, slot.stage(), ctas);
+            load(slot, row + STAGES as u32 * step);
+            (row, turn) = (row + step, turn + 1);
         }
-        load();
-        (row, turn) = (row + clusters, turn + 1);
+        return exchange::finish(turn);
     }
-    cp_async_bulk_wait_group(n32::<0>);
+
+    let part = |slice: *const Slice| slice.cast::<Part>().wrapping_add(warp as usize);
+    let [gamma, beta] = [all.gamma, all.beta].map(|it| unsafe { load(part(slice(it, 0))) });
+    let mut ring = Pipeline::consumer(RING.as_mut_ptr());
+    let mut begin = |row: u32| {
+        (row < all.rows).then(|| unsafe {
+            let slot = ring.wait();
+            let x = load(part(slot.buffer(SLICES.as_mut_ptr())));
+            tell(slot, Moments::of_quads(&x).of_lanes(WARP, ELEMENTS as f32));
+            x
+        })
+    };
+    let mut next = begin(row);
+    while let Some(x) = next {
+        // The moments of a row are on their way while those of the next one are computed.
+        next = begin(row + step);
+        let moments = exchange::receive(turn, ctas);
+        let (mean, scale) = (moments.mean, moments.scale(all.length as f32));
+        let output = part(slice(all.output, row)).cast::<Quad>().cast_mut().add(get_sreg_laneid() as usize);
+        for i in 0..QUADS {
+            let (Quad(x), Quad(gamma), Quad(beta)) = (x[i], gamma[i], beta[i]);
+            let y = [0, 1, 2, 3].map(|i| mul_add((x[i] - mean) * scale, gamma[i], beta[i]));
+            *output.add(i * WARP as usize) = Quad(y);
+        }
+        (row, turn) = (row + step, turn + 1);
+    }
 }
 
-/// Sends the moments of this CTA's slice, which its first warp has, to all CTAs of the cluster, and
-/// merges those of all slices, of `length` elements each.
+/// This lane's quads.
 #[inline(always)]
-unsafe fn exchange(moments: Moments, length: f32, rank: u32, turn: u32) -> Moments {
-    let thread = get_sreg_tid_x();
-    let buffer = (turn % 2) as usize;
-    let arrived = &*ARRIVED.as_mut_ptr().cast::<Barrier<Cluster>>().add(buffer);
-    let inbox = INBOX.as_mut_ptr().cast::<[Moments; CLUSTER]>().add(buffer);
-    if thread < CLUSTER as u32 {
-        // A thread for each CTA announces eight bytes there, and sends them.
-        let arrived = arrived.remote(thread);
-        arrived.arrive_tx(size_of::<Moments>() as u32);
-        let place = mapa(space_cluster, inbox.cast::<Moments>().add(rank as usize), thread);
-        st_async_v2(place.cast(), [moments.mean, moments.m2], arrived.native_handle());
+unsafe fn load(part: *const Part) -> [Quad; QUADS] {
+    let first = part.cast::<Quad>().add(get_sreg_laneid() as usize);
+    array::from_fn(|i| unsafe { *first.add(i * WARP as usize) })
+}
+
+/// Releases a slice that all lanes have loaded, with the moments of this warp's part.
+#[inline(always)]
+unsafe fn tell(slot: FullSlot<Block>, moments: Moments) {
+    bar_warp_sync(u32::MAX);
+    if get_sreg_laneid() == 0 {
+        exchange::leave(slot.stage(), moments);
+        slot.release();
+    } else {
+        slot.leave();
     }
-    arrived.wait_parity(Parity::of(turn / 2));
-    let [a, b, c, d, e, f, g, h] = *inbox;
-    let pairs = [a.merge(b, length), c.merge(d, length), e.merge(f, length), g.merge(h, length)];
-    let halves = [pairs[0].merge(pairs[1], 2.0 * length), pairs[2].merge(pairs[3], 2.0 * length)];
-    halves[0].merge(halves[1], 4.0 * length)
 }
