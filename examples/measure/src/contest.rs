@@ -192,6 +192,24 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Rows of a Markdown table: the first competitor, and how many times as fast it is as each other one.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let (first, others) = self.entries.split_first().expect("a contest has competitors");
+        let speed = |entry: &Entry| self.work.rate(entry.ms.median);
+        let mut contest = format!("{} | {:.4} ms, {}", self.name, first.ms.median, speed(first));
+        let mut rows = String::new();
+        for (other, ratio) in others.iter().zip(&self.ratios) {
+            let Quartiles { low, median, high } = ratio.speed;
+            let (than, rate) = (&other.name, speed(other));
+            rows += &format!("| {contest} | {than}, {rate} | {median:.3} ({low:.3} to {high:.3}) |\n");
+            contest = " |".to_owned();
+        }
+        rows
+    }
+}
+
 /// The median, and the quartiles around it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quartiles {
@@ -242,5 +260,7 @@ mod tests {
         let outcome = Outcome::new("x", work, entries);
         assert_eq!(outcome.roofline_ms, 1.0);
         assert_eq!(outcome.ratios[0].speed.median, 2.0);
+        let row = "| x | 2.0000 ms, 500 GB/s | b, 250 GB/s | 2.000 (1.500 to 2.000) |\n";
+        assert_eq!(outcome.table(), row);
     }
 }

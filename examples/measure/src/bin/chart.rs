@@ -1,4 +1,5 @@
-//! Draws the chart of a file that the examples' `--json` wrote: `chart RESULTS.json CHART.svg`.
+//! Draws the chart of a file that the examples' `--json` wrote, and prints its table for
+//! `docs/flagship.md`: `chart RESULTS.json CHART.svg`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,5 +22,8 @@ fn main() -> Result<()> {
         .filter_map(|example| records.get(*example))
         .flat_map(|record| record.contests.iter().cloned())
         .collect();
+    for outcome in &outcomes {
+        print!("{}", outcome.table());
+    }
     measure::roofline(Path::new(chart), &format!("Kernels in Rust on an {device}"), &outcomes)
 }
