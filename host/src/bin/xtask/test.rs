@@ -9,7 +9,8 @@ use cuda_ptx_host::driver::Driver;
 use cuda_ptx_host::exec::On;
 use cuda_ptx_host::toolchain;
 
-/// One thing that must hold: a cargo command of the workspace.
+/// One thing that must hold: a cargo command of the workspace, or of that of the examples, which finds in
+/// the target folder what is already built.
 struct Step {
     what: &'static str,
     arguments: &'static [&'static str],
@@ -27,7 +28,7 @@ enum Kernels {
     InDemo,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 13] = [
     Step {
         what: "the sources are formatted",
         arguments: &["fmt", "--all", "--check"],
@@ -93,6 +94,47 @@ const STEPS: [Step; 10] = [
     Step {
         what: "forms that cuda::ptx lacks are what C++ has for them",
         arguments: &["xtask", "parity", "--beyond"],
+        environment: &[],
+        kernels: Kernels::Nothing,
+    },
+    Step {
+        what: "the examples are formatted",
+        arguments: &[
+            "fmt",
+            "--all",
+            "--check",
+            "--manifest-path",
+            "examples/Cargo.toml",
+        ],
+        environment: &[],
+        kernels: Kernels::Nothing,
+    },
+    Step {
+        what: "the examples build without warnings",
+        arguments: &[
+            "clippy",
+            "--manifest-path",
+            "examples/Cargo.toml",
+            "--target-dir",
+            "target",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-Dwarnings",
+        ],
+        environment: &[],
+        kernels: Kernels::Nothing,
+    },
+    Step {
+        what: "the examples' tests pass",
+        arguments: &[
+            "test",
+            "--manifest-path",
+            "examples/Cargo.toml",
+            "--target-dir",
+            "target",
+            "--workspace",
+        ],
         environment: &[],
         kernels: Kernels::Nothing,
     },
