@@ -72,10 +72,14 @@ pub fn sm_100a() -> Vec<Kernel> {
 }
 
 fn kernels(operations: &'static [Operation], order: &str) -> Vec<Kernel> {
-    let shapes = lines_before(SHAPES, "// expect: ", "${concat(", ", $op)}");
+    let shapes = |source| lines_before(source, "// expect: ", "${concat(", ", $op)}");
+    let (hard, _) = SHAPES
+        .split_once("macro_rules! shapes")
+        .expect("two macros");
+    let (hard, all) = (shapes(hard), shapes(SHAPES));
     let mut kernels = Vec::new();
     for operation in operations {
-        for (shape, places) in &shapes {
+        for (shape, places) in if operation.hard { &hard } else { &all } {
             let places = places.split(", ").map(place).collect();
             kernels.push(Kernel {
                 name: format!("{shape}{}", operation.name),

@@ -65,7 +65,7 @@ fn hold_at(level: char) {
 /// What the CPU computes that was not written.
 fn results(ptx: &str) -> String {
     let executable = Executable::of_ptx(ptx).unwrap();
-    assert!(executable.cases().len() >= 140);
+    assert!(executable.cases().len() >= 300);
     let mut message = String::new();
     for case in executable.cases() {
         for seed in 0..SCHEDULES {

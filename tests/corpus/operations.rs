@@ -9,6 +9,8 @@ pub struct Operation {
     pub ptx: &'static str,
     /// Its machine instruction.
     pub sass: Sass,
+    /// Whether it is in the `hard_shapes!` alone.
+    pub hard: bool,
 }
 
 /// What ptxas makes of an operation.
@@ -24,11 +26,23 @@ pub enum Sass {
 }
 
 const fn operation(name: &'static str, ptx: &'static str, sass: Sass) -> Operation {
-    Operation { name, ptx, sass }
+    Operation {
+        name,
+        ptx,
+        sass,
+        hard: false,
+    }
+}
+
+const fn hard(name: &'static str, ptx: &'static str, sass: Sass) -> Operation {
+    Operation {
+        hard: true,
+        ..operation(name, ptx, sass)
+    }
 }
 
 /// Those of sm_90a.
-pub const SM_90A: [Operation; 13] = {
+pub const SM_90A: [Operation; 36] = {
     use Sass::{Computed, Exact, Hidden};
     [
         operation("bar_sync", "bar.sync", Exact("BAR.SYNC")),
@@ -58,11 +72,63 @@ pub const SM_90A: [Operation; 13] = {
             "barrier.cluster.wait",
             Exact("UCGABAR_WAIT"),
         ),
+        hard(
+            "barrier_sync_aligned",
+            "barrier.sync.aligned",
+            Exact("BAR.SYNC"),
+        ),
+        hard("barrier_red", "barrier.red.popc.u32", Exact("BAR.RED.POPC")),
+        hard(
+            "barrier_red_aligned",
+            "barrier.red.or.aligned",
+            Exact("BAR.RED.OR"),
+        ),
+        hard("barrier_arrive", "barrier.arrive", Exact("BAR.ARV")),
+        hard(
+            "barrier_arrive_aligned",
+            "barrier.arrive.aligned",
+            Exact("BAR.ARV"),
+        ),
+        hard("redux", "redux.sync", Computed("REDUX")),
+        hard("ballot", "vote.sync.ballot", Computed("VOTE")),
+        hard("vote_any", "vote.sync.any", Computed("VOTE")),
+        hard("match_any", "match.any.sync", Computed("MATCH.ANY")),
+        hard("match_all", "match.all.sync", Computed("MATCH.ALL")),
+        hard("active", "activemask", Computed("VOTE")),
+        hard("elect_leader", "elect.sync", Computed("ELECT")),
+        hard("movmatrix", "movmatrix.sync", Computed("MOVM")),
+        hard("mma", "mma.sync", Computed("IMMA")),
+        hard("mma_sp", "mma.sp::ordered_metadata.sync", Computed("IMMA")),
+        hard("wgmma_fence", "wgmma.fence.sync", Exact("WARPGROUP.ARRIVE")),
+        // Without a multiplication ptxas puts one there that does nothing.
+        hard("wgmma_commit", "wgmma.commit_group.sync", Hidden),
+        hard(
+            "wgmma_wait",
+            "wgmma.wait_group.sync",
+            Exact("WARPGROUP.DEPBAR"),
+        ),
+        hard("wgmma_mma", "wgmma.mma_async.sync", Exact("HGMMA")),
+        hard(
+            "cluster_arrive_aligned",
+            "barrier.cluster.arrive.release.aligned",
+            Exact("UCGABAR_ARV"),
+        ),
+        hard(
+            "cluster_aligned",
+            "barrier.cluster.wait.acquire.aligned",
+            Exact("UCGABAR_WAIT"),
+        ),
+        hard(
+            "dependents",
+            "griddepcontrol.launch_dependents",
+            Exact("PREEXIT"),
+        ),
+        hard("dependencies", "griddepcontrol.wait", Exact("ACQBULK")),
     ]
 };
 
 /// Those of sm_100a, on tensor memory.
-pub const SM_100A: [Operation; 7] = {
+pub const SM_100A: [Operation; 10] = {
     use Sass::{Computed, Exact, Hidden};
     [
         // A loop that tries until there are enough columns.
@@ -77,6 +143,10 @@ pub const SM_100A: [Operation; 7] = {
         operation("tcgen05_st", "tcgen05.st", Exact("STTM")),
         operation("tcgen05_wait_ld", "tcgen05.wait::ld", Hidden),
         operation("tcgen05_wait_st", "tcgen05.wait::st", Hidden),
+        // A loop over the threads, one after the other, because their operands may differ.
+        hard("tcgen05_mma", "tcgen05.mma", Hidden),
+        hard("tcgen05_mma_ashift", "tcgen05.mma", Hidden),
+        hard("tcgen05_mma_ws_sp", "tcgen05.mma.ws.sp", Hidden),
     ]
 };
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Block, Divergence, Operation, SHAPES, add_neighbour, barrier};
+use super::model::*;
 use crate::guide::check::Element;
 
 /// Threads of a block in most launches: eight warps.
@@ -64,25 +64,77 @@ pub fn cases(warps: Warps) -> Vec<Case> {
     cases
 }
 
-/// An operation that any number of warps may execute together, and whether its threads may be at
-/// different places in the code.
-const OPERATIONS: [(&str, Operation, bool); 5] = [
-    ("bar_sync", barrier, false),
-    ("barrier_sync", barrier, true),
-    ("syncthreads", barrier, false),
-    ("bar_warp_sync", barrier, false),
-    ("shfl", add_neighbour, false),
-];
+/// Which threads of a block may be at different places in the code when they execute an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    /// All of them.
+    Lanes,
+    /// Those of different warps.
+    Warps,
+    /// None: a warpgroup executes the operation together.
+    None,
+}
+
+/// An operation that any number of warps may execute.
+struct Kind {
+    name: &'static str,
+    model: Operation,
+    apart: Apart,
+    /// Whether it is in the `hard_shapes!` of `ptx/corpus` alone.
+    hard: bool,
+}
+
+const OPERATIONS: [Kind; 24] = {
+    const fn kind(name: &'static str, model: Operation, apart: Apart, hard: bool) -> Kind {
+        Kind {
+            name,
+            model,
+            apart,
+            hard,
+        }
+    }
+    use Apart::{Lanes, None, Warps};
+    [
+        kind("bar_sync", barrier, Warps, false),
+        kind("barrier_sync", barrier, Lanes, false),
+        kind("syncthreads", barrier, Warps, false),
+        kind("bar_warp_sync", barrier, Warps, false),
+        kind("shfl", add_neighbour, Warps, false),
+        kind("barrier_sync_aligned", barrier, Warps, true),
+        kind("barrier_red", add_odd_of_block, Lanes, true),
+        kind("barrier_red_aligned", add_any_odd_of_block, Warps, true),
+        kind("barrier_arrive", barrier, Lanes, true),
+        kind("barrier_arrive_aligned", barrier, Warps, true),
+        kind("redux", sum_of_warp, Warps, true),
+        kind("ballot", add_odd_lanes, Warps, true),
+        kind("vote_any", add_any_odd, Warps, true),
+        kind("match_any", add_equal_lanes, Warps, true),
+        kind("match_all", add_lanes_if_equal, Warps, true),
+        kind("movmatrix", transpose, Warps, true),
+        kind("mma", multiply, Warps, true),
+        kind("mma_sp", barrier, Warps, true),
+        kind("wgmma_fence", barrier, None, true),
+        kind("wgmma_commit", barrier, None, true),
+        kind("wgmma_wait", barrier, None, true),
+        kind("cluster_aligned", barrier, Warps, true),
+        kind("dependents", barrier, Lanes, true),
+        kind("dependencies", barrier, Lanes, true),
+    ]
+};
 
 fn shapes(warps: Warps) -> Vec<Case> {
     let mut cases = Vec::new();
     for (shape, divergence, model) in SHAPES {
-        for (name, operation, anywhere) in OPERATIONS {
+        let there = |kind: &&Kind| !kind.hard || HARD.contains(&shape);
+        for kind in OPERATIONS.iter().filter(there) {
             let odd = match divergence {
                 Divergence::Never => Odd::Lanes,
-                Divergence::InArms if anywhere => Odd::Lanes,
-                Divergence::InArms if warps == Warps::Apart => Odd::Warps,
-                Divergence::InArms | Divergence::Always => Odd::All,
+                Divergence::InArms => match kind.apart {
+                    Apart::Lanes => Odd::Lanes,
+                    Apart::Warps if warps == Warps::Apart => Odd::Warps,
+                    _ => Odd::All,
+                },
+                Divergence::Always => Odd::All,
             };
             // The assertions are that every number is below `n`.
             let n = if shape == "between_assertions" {
@@ -91,10 +143,10 @@ fn shapes(warps: Warps) -> Vec<Case> {
                 N
             };
             let data = numbers(odd, THREADS);
-            let mut block = Block::new(&data, n, operation);
+            let mut block = Block::new(&data, n, kind.model);
             model(&mut block);
             cases.push(Case {
-                kernel: format!("{shape}_{name}"),
+                kernel: format!("{shape}_{}", kind.name),
                 notes: vec![u32::POISON; block.notes.len()],
                 data_after: known(&block.x),
                 notes_after: known(&block.notes),
@@ -104,6 +156,19 @@ fn shapes(warps: Warps) -> Vec<Case> {
     }
     cases
 }
+
+/// The `hard_shapes!`.
+const HARD: [&str; 9] = [
+    "between_ifs",
+    "generic_between_ifs",
+    "arms_end_alike",
+    "arms_begin_alike",
+    "match_arms",
+    "result_on_one_side",
+    "invariant",
+    "unswitchable",
+    "splittable",
+];
 
 /// Small numbers.
 fn numbers(odd: Odd, threads: u32) -> Vec<u32> {

@@ -6,7 +6,7 @@ use crate::guide::check::Element;
 /// What an operation does with the numbers of a block's threads.
 pub type Operation = fn(&[u32]) -> Vec<u32>;
 
-/// A barrier changes no number.
+/// A barrier changes no number, and neither does a product with zeros.
 pub fn barrier(x: &[u32]) -> Vec<u32> {
     x.to_vec()
 }
@@ -16,6 +16,92 @@ pub fn add_neighbour(x: &[u32]) -> Vec<u32> {
     (0..x.len())
         .map(|thread| x[thread].wrapping_add(x[thread ^ 1]))
         .collect()
+}
+
+/// `barrier.red.popc`: each thread adds how many numbers of the block are odd.
+pub fn add_odd_of_block(x: &[u32]) -> Vec<u32> {
+    let odd = x.iter().map(|x| x % 2).sum();
+    x.iter().map(|x| x.wrapping_add(odd)).collect()
+}
+
+/// `barrier.red.or`: each thread adds whether a number of the block is odd.
+pub fn add_any_odd_of_block(x: &[u32]) -> Vec<u32> {
+    let any = u32::from(x.iter().any(|x| x % 2 == 1));
+    x.iter().map(|x| x.wrapping_add(any)).collect()
+}
+
+/// What each lane makes of the numbers of its warp.
+fn by_warp(x: &[u32], lane: impl Fn(&[u32], usize) -> u32) -> Vec<u32> {
+    let warp = |warp: &[u32]| Vec::from_iter((0..warp.len()).map(|i| lane(warp, i)));
+    x.chunks(32).flat_map(warp).collect()
+}
+
+/// The lanes of which something holds.
+fn lanes(warp: &[u32], holds: impl Fn(u32) -> bool) -> u32 {
+    let bit = |(lane, &x): (usize, &u32)| u32::from(holds(x)) << lane;
+    warp.iter().enumerate().map(bit).sum()
+}
+
+/// `redux.sync.add`: the sum of the warp.
+pub fn sum_of_warp(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, _| {
+        warp.iter().fold(0, |sum, x| sum.wrapping_add(*x))
+    })
+}
+
+/// `vote.sync.ballot`: each lane adds the mask of odd numbers.
+pub fn add_odd_lanes(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, i| {
+        warp[i].wrapping_add(lanes(warp, |x| x % 2 == 1))
+    })
+}
+
+/// `vote.sync.any`: each lane adds whether one has an odd number.
+pub fn add_any_odd(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, i| {
+        warp[i].wrapping_add(u32::from(warp.iter().any(|x| x % 2 == 1)))
+    })
+}
+
+/// `match.any.sync`: each lane adds the mask of those that have its number.
+pub fn add_equal_lanes(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, i| {
+        warp[i].wrapping_add(lanes(warp, |x| x == warp[i]))
+    })
+}
+
+/// `match.all.sync`: each lane adds the mask of all if they have one number.
+pub fn add_lanes_if_equal(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, i| match lanes(warp, |x| x == warp[i]) {
+        u32::MAX => warp[i].wrapping_add(u32::MAX),
+        _ => warp[i],
+    })
+}
+
+/// `movmatrix`: lane `i` has two halves of row `i / 4`, from column `i % 4 * 2` on.
+pub fn transpose(x: &[u32]) -> Vec<u32> {
+    let at = |warp: &[u32], row: usize, column: usize| {
+        warp[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff
+    };
+    by_warp(x, |warp, i| {
+        let (row, column) = (i / 4, i % 4 * 2);
+        at(warp, column, row) | at(warp, column + 1, row) << 16
+    })
+}
+
+/// `mma.m8n8k16`: lane `i` has four bytes of row `i / 4` of A and of column `i / 4` of B, and two elements of C in that
+/// row; A and B are the same bytes, and each element of C is the lane's number.
+pub fn multiply(x: &[u32]) -> Vec<u32> {
+    by_warp(x, |warp, i| {
+        let bytes = |line: usize| warp[line * 4..][..4].iter().flat_map(|x| x.to_le_bytes());
+        let element = |column: usize| {
+            let products = bytes(i / 4).zip(bytes(column));
+            let sum: u32 = products.map(|(a, b)| u32::from(a) * u32::from(b)).sum();
+            sum.wrapping_add(warp[i])
+        };
+        let column = i % 4 * 2;
+        element(column) ^ element(column + 1).wrapping_mul(3)
+    })
 }
 
 /// The threads of a block.

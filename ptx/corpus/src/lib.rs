@@ -1,8 +1,8 @@
 //! Kernels that invite the compiler to duplicate, merge, move or drop operations that must stay
 //! where they are.
 //!
-//! [`shapes`] puts each convergent operation into each shape of control flow that an optimiser likes
-//! to change. The modules `order` hold accesses to memory around the operations that order them.
+//! [`shapes`] puts each convergent operation of `cuda::ptx` into each shape of control flow that an
+//! optimiser likes to change, and each beyond it into those that it changes in different ways. The modules `order` hold accesses to memory around the operations that order them.
 //!
 //! A comment in front of a kernel says what must be left of it at every optimisation level, in PTX
 //! and in SASS; `tests/corpus` reads it there. `expect:` lists the instances of the operation:
@@ -20,9 +20,10 @@
 
 #![no_std]
 #![feature(macro_metavar_expr_concat)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, stdarch_nvptx))]
 #![cfg_attr(
-    target_arch = "nvptx64",
-    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)
+    all(target_arch = "nvptx64", not(feature = "sm_100a")),
+    feature(asm_experimental_arch)
 )]
 
 #[macro_use]

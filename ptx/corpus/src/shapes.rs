@@ -24,19 +24,15 @@ pub unsafe fn repeat(n: u32, mut x: u32, operation: impl Fn(u32) -> u32) -> u32 
     x
 }
 
-/// Every shape around one operation. Whether a thread's word is odd is a condition on which the
+/// The shapes that an optimiser changes in different ways, around one operation: it clones into arms, merges tails and
+/// heads, sinks, hoists, unrolls, unswitches and splits. Whether a thread's word is odd is a condition on which the
 /// threads of a warp diverge; `n` is the same in all threads.
-macro_rules! shapes {
+macro_rules! hard_shapes {
     ($op:ident $(#[$($attribute:tt)*])*) => {
         const _: () = {
             use self::operations::$op as op;
-            use crate::shapes::{between, repeat};
+            use crate::shapes::between;
             use crate::thread::Thread;
-
-            #[inline(never)]
-            unsafe fn helper(x: u32) -> u32 {
-                op(x).wrapping_mul(5)
-            }
 
             cuda_ptx::kernel! {
                 /// Threading the jump from the first `if` to the second would clone what is between.
@@ -111,6 +107,92 @@ macro_rules! shapes {
                     thread.set(x);
                 }
 
+                /// Only one side uses the result, but all threads must take part.
+                // expect: always
+                $(#[$($attribute)*])*
+                pub fn ${concat(result_on_one_side_, $op)}(data: *mut u32, notes: *mut u32, _n: u32) {
+                    let thread = Thread::new(data, notes);
+                    let x = thread.get();
+                    let y = op(x);
+                    if x & 1 != 0 {
+                        thread.set(y);
+                    }
+                }
+
+                /// The operation looks the same in every iteration, as if once were enough.
+                // expect: uniform loop
+                $(#[$($attribute)*])*
+                pub fn ${concat(invariant_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
+                    let thread = Thread::new(data, notes);
+                    let x = thread.get();
+                    let mut sum = 0u32;
+                    for _ in 0..n {
+                        sum = sum.wrapping_add(op(x));
+                    }
+                    thread.set(sum);
+                }
+
+                /// A condition that no iteration changes: unswitching makes two loops of one, and
+                /// threads of a warp would be in different ones.
+                // expect: uniform loop
+                $(#[$($attribute)*])*
+                pub fn ${concat(unswitchable_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
+                    let thread = Thread::new(data, notes);
+                    let mut x = thread.get();
+                    let odd = x & 1 != 0;
+                    for i in 0..n {
+                        if odd {
+                            thread.note(i, x);
+                        }
+                        x = op(x) ^ i;
+                    }
+                    thread.set(x);
+                }
+
+                /// The condition changes once, at a thread's own iteration: one loop would become two.
+                // expect: uniform loop
+                $(#[$($attribute)*])*
+                pub fn ${concat(splittable_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
+                    let thread = Thread::new(data, notes);
+                    let mut x = thread.get();
+                    let own = x;
+                    for i in 0..n {
+                        if i < own {
+                            thread.note(i, x);
+                        }
+                        x = op(x) ^ i;
+                    }
+                    thread.set(x);
+                }
+
+                /// A generic helper that takes the operation as a closure.
+                // expect: always
+                $(#[$($attribute)*])*
+                pub fn ${concat(generic_between_ifs_, $op)}(data: *mut u32, notes: *mut u32, _n: u32) {
+                    let thread = Thread::new(data, notes);
+                    let x = thread.get();
+                    thread.set(between(&thread, x & 1 != 0, x, |x| op(x)));
+                }
+            }
+        };
+    };
+}
+
+/// Every shape around one operation.
+macro_rules! shapes {
+    ($op:ident $(#[$($attribute:tt)*])*) => {
+        hard_shapes!($op $(#[$($attribute)*])*);
+        const _: () = {
+            use self::operations::$op as op;
+            use crate::shapes::repeat;
+            use crate::thread::Thread;
+
+            #[inline(never)]
+            unsafe fn helper(x: u32) -> u32 {
+                op(x).wrapping_mul(5)
+            }
+
+            cuda_ptx::kernel! {
                 /// A short arm could be executed by all and its result selected.
                 // expect: arm
                 $(#[$($attribute)*])*
@@ -159,18 +241,6 @@ macro_rules! shapes {
                     thread.set(y);
                 }
 
-                /// Only one side uses the result, but all threads must take part.
-                // expect: always
-                $(#[$($attribute)*])*
-                pub fn ${concat(result_on_one_side_, $op)}(data: *mut u32, notes: *mut u32, _n: u32) {
-                    let thread = Thread::new(data, notes);
-                    let x = thread.get();
-                    let y = op(x);
-                    if x & 1 != 0 {
-                        thread.set(y);
-                    }
-                }
-
                 /// Nobody uses the result.
                 // expect: always
                 $(#[$($attribute)*])*
@@ -216,36 +286,6 @@ macro_rules! shapes {
                     thread.set(x);
                 }
 
-                /// The operation looks the same in every iteration, as if once were enough.
-                // expect: uniform loop
-                $(#[$($attribute)*])*
-                pub fn ${concat(invariant_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
-                    let thread = Thread::new(data, notes);
-                    let x = thread.get();
-                    let mut sum = 0u32;
-                    for _ in 0..n {
-                        sum = sum.wrapping_add(op(x));
-                    }
-                    thread.set(sum);
-                }
-
-                /// A condition that no iteration changes: unswitching makes two loops of one, and
-                /// threads of a warp would be in different ones.
-                // expect: uniform loop
-                $(#[$($attribute)*])*
-                pub fn ${concat(unswitchable_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
-                    let thread = Thread::new(data, notes);
-                    let mut x = thread.get();
-                    let odd = x & 1 != 0;
-                    for i in 0..n {
-                        if odd {
-                            thread.note(i, x);
-                        }
-                        x = op(x) ^ i;
-                    }
-                    thread.set(x);
-                }
-
                 /// The first iteration differs: peeling would give it an operation of its own.
                 // expect: uniform loop
                 $(#[$($attribute)*])*
@@ -255,22 +295,6 @@ macro_rules! shapes {
                     for i in 0..n {
                         if i == 0 {
                             thread.note(0, x);
-                        }
-                        x = op(x) ^ i;
-                    }
-                    thread.set(x);
-                }
-
-                /// The condition changes once, at a thread's own iteration: one loop would become two.
-                // expect: uniform loop
-                $(#[$($attribute)*])*
-                pub fn ${concat(splittable_, $op)}(data: *mut u32, notes: *mut u32, n: u32) {
-                    let thread = Thread::new(data, notes);
-                    let mut x = thread.get();
-                    let own = x;
-                    for i in 0..n {
-                        if i < own {
-                            thread.note(i, x);
                         }
                         x = op(x) ^ i;
                     }
@@ -355,15 +379,6 @@ macro_rules! shapes {
                         x = helper(x);
                     }
                     thread.set(x);
-                }
-
-                /// A generic helper that takes the operation as a closure.
-                // expect: always
-                $(#[$($attribute)*])*
-                pub fn ${concat(generic_between_ifs_, $op)}(data: *mut u32, notes: *mut u32, _n: u32) {
-                    let thread = Thread::new(data, notes);
-                    let x = thread.get();
-                    thread.set(between(&thread, x & 1 != 0, x, |x| op(x)));
                 }
 
                 /// A generic function that stays one and takes the operation as a closure.

@@ -56,3 +56,33 @@ pub unsafe fn tcgen05_wait_st(x: u32) -> u32 {
     cuda_ptx::tcgen05_wait_st();
     x
 }
+
+/// Starts a multiplication that leaves A in the collector buffer.
+#[inline(always)]
+pub unsafe fn tcgen05_mma(x: u32) -> u32 {
+    let (matrix, odd) = (u64::from(x), x & 1 != 0);
+    tcgen05_mma_collector(
+        kind_f16, cta_group_1, collector_a_fill, x, matrix, matrix, x, odd,
+    );
+    x
+}
+
+/// Starts a multiplication with A shifted.
+#[inline(always)]
+pub unsafe fn tcgen05_mma_ashift(x: u32) -> u32 {
+    let (matrix, odd) = (u64::from(x), x & 1 != 0);
+    cuda_ptx::tcgen05_mma_ashift(
+        kind_f16, cta_group_1, collector_a_lastuse, x, x, matrix, x, odd,
+    );
+    x
+}
+
+/// Starts a sparse multiplication that leaves B in a collector buffer.
+#[inline(always)]
+pub unsafe fn tcgen05_mma_ws_sp(x: u32) -> u32 {
+    let (matrix, odd) = (u64::from(x), x & 1 != 0);
+    cuda_ptx::tcgen05_mma_ws_sp(
+        cta_group_1, kind_f16, collector_b1_fill, x, matrix, matrix, x, x, odd,
+    );
+    x
+}
