@@ -80,6 +80,9 @@ pub fn assemble(
             return Ok(assembled);
         }
         let module = ModuleText::new(&left, arch);
+        if is_assembled(&ptx, &module.text, &cubin, &tools.ptxas) {
+            break;
+        }
         fs::write(&ptx, &module.text).with_context(|| format!("cannot write {}", ptx.display()))?;
         let Some(messages) = ptxas(tools, &ptx, arch, &cubin)? else {
             break;
@@ -104,17 +107,32 @@ pub fn assemble(
     Ok(assembled)
 }
 
+/// Whether the cubin is what this ptxas made of this text: a run before had the same kernels on this side. Most of the
+/// time of a comparison is ptxas's.
+fn is_assembled(ptx: &Path, text: &str, cubin: &Path, ptxas: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let newer = changed(cubin) >= changed(ptx) && changed(cubin) > changed(ptxas);
+    newer && fs::read_to_string(ptx).is_ok_and(|present| present == text)
+}
+
 /// `None` if ptxas accepts the file, otherwise what it says.
 fn ptxas(tools: &CudaTools, ptx: &Path, arch: Arch, cubin: &Path) -> Result<Option<String>> {
+    // One that is cut short leaves no cubin.
+    let unfinished = cubin.with_extension("unfinished");
     let output = Command::new(&tools.ptxas)
         .arg(format!("-arch={arch}"))
         .arg(ptx)
         .arg("-o")
-        .arg(cubin)
+        .arg(&unfinished)
         .output()
         .with_context(|| format!("cannot run {}", tools.ptxas.display()))?;
+    if output.status.success() {
+        fs::rename(&unfinished, cubin)
+            .with_context(|| format!("cannot write {}", cubin.display()))?;
+        return Ok(None);
+    }
     let messages = [output.stdout, output.stderr].concat();
-    Ok((!output.status.success()).then(|| String::from_utf8_lossy(&messages).into_owned()))
+    Ok(Some(String::from_utf8_lossy(&messages).into_owned()))
 }
 
 /// The kernels that do not assemble alone, found by halving: ptxas may crash instead of naming a line.
@@ -201,6 +219,38 @@ mod tests {
             [("b".to_owned(), "Feature 'bad' not supported".to_owned())]
         );
         assert!(module.blame("ptxas fatal : no memory\n").is_empty());
+    }
+
+    #[test]
+    fn what_was_assembled_is_taken_if_nothing_changed_since() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let [ptxas, ptx, cubin] = ["ptxas", "side.ptx", "side.cubin"].map(file);
+        let assembled = |text| is_assembled(&ptx, text, &cubin, &ptxas);
+        let write = |path: &Path, second: u64| {
+            fs::write(path, "a").unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
+            fs::File::options()
+                .write(true)
+                .open(path)
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        };
+        write(&ptxas, 1);
+        write(&ptx, 2);
+        assert!(!assembled("a"), "there is no cubin");
+        write(&cubin, 3);
+        assert!(assembled("a"));
+        assert!(!assembled("b"), "other kernels");
+        write(&ptx, 4);
+        assert!(
+            !assembled("a"),
+            "the text was written again, and not assembled"
+        );
+        write(&cubin, 5);
+        write(&ptxas, 6);
+        assert!(!assembled("a"), "another ptxas");
     }
 
     #[test]
