@@ -21,12 +21,20 @@ pub(crate) use asm;
 /// So the text can depend on a type, which saves an `asm!` of its own for each.
 #[must_use]
 pub(crate) const fn text(characters: &str) -> u128 {
+    let [text] = texts(characters);
+    text
+}
+
+/// Up to `16 * N` characters, as operands that follow each other in the template.
+#[must_use]
+pub(crate) const fn texts<const N: usize>(characters: &str) -> [u128; N] {
     let characters = characters.as_bytes();
-    let mut bytes = [0; 16];
+    assert!(characters.len() <= 16 * N, "the characters do not fit");
+    let mut texts = [0; N];
     let mut index = 0;
     while index < characters.len() {
-        bytes[index] = characters[index];
+        texts[index / 16] |= (characters[index] as u128) << (index % 16 * 8);
         index += 1;
     }
-    u128::from_le_bytes(bytes)
+    texts
 }

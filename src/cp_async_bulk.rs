@@ -12,6 +12,9 @@
 //! [`fence_proxy_async`](fn@crate::fence_proxy_async), by the writing thread, before the barrier that
 //! precedes the copy.
 //!
+//! Copies with a cache policy ([`createpolicy_fractional_L2_evict_first`](crate::createpolicy_fractional_L2_evict_first)),
+//! such as [`cp_async_bulk_L2_cache_hint`](crate::cp_async_bulk_L2_cache_hint), and relaxed ones are in [`bulk_copy`](mod@crate::bulk_copy).
+//!
 //! ```
 //! # unsafe fn _syncthreads() {}
 //! use cuda_ptx::*;

@@ -12,6 +12,9 @@
 //!
 //! The `…_override` forms take the tensor's address, sizes or strides from operands instead of the map.
 //!
+//! Copies with a cache policy ([`createpolicy_fractional_L2_evict_first`](crate::createpolicy_fractional_L2_evict_first)),
+//! such as [`cp_async_bulk_tensor_L2_cache_hint_bar`](crate::cp_async_bulk_tensor_L2_cache_hint_bar), and those in im2col modes are in [`bulk_copy`](mod@crate::bulk_copy).
+//!
 //! ```
 //! # unsafe fn _syncthreads() {}
 //! use cuda_ptx::*;

@@ -7,6 +7,9 @@
 //! object, one into global memory belongs to a bulk group. Each element is reduced atomically, in
 //! relaxed order, at the scope of the GPU.
 //!
+//! Reductions with a cache policy ([`createpolicy_fractional_L2_evict_first`](crate::createpolicy_fractional_L2_evict_first)),
+//! with a scope, and into images are in [`bulk_copy`](mod@crate::bulk_copy).
+//!
 //! ```
 //! # unsafe fn _syncthreads() {}
 //! use cuda_ptx::*;

@@ -13,6 +13,7 @@
 //! | [`awbarrier`] | the C primitives, `__mbarrier_…` and `__pipeline_…` |
 //! | [`tags`], [`immediate`], [`value`] | tags, immediate operands, and the types of values |
 //! | [`target`] | what a build target must have for an instruction |
+//! | [`bulk_copy`] | bulk and tensor copies with cache policies, in im2col modes, and into several GPUs |
 //! | [`collector`] | `tcgen05.mma` with its collector buffers, `.ashift`, and sparse forms that C++ lacks |
 //! | [`warpgroup`] | matrix multiplication by a warpgroup: descriptors, accumulators, `wgmma.mma_async` |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
@@ -40,6 +41,7 @@ pub mod address;
 mod asm;
 pub mod awbarrier;
 pub mod barrier;
+pub mod bulk_copy;
 pub mod collector;
 pub mod immediate;
 pub mod kernel;

@@ -56,6 +56,13 @@ fn right_calls_compile() {
          st(space_global, x.cast::<u128>(), 1_u128);
          let tripled: i32 = shr(-8, 1);
          cp_async_bulk_tensor_bar(space_shared, space_global, x, map, [0, 0], bar);
+         cp_async_bulk_tensor_im2col(space_cluster, space_global, x, map, [0, 0, 0, 0], bar, [1, 1]);
+         let policy = createpolicy_fractional_L2_evict_first(1.0);
+         cp_async_bulk_tensor_L2_cache_hint_bar(space_shared, space_global, x, map, [0, 0], bar, policy);
+         cp_reduce_async_bulk_L2_cache_hint(space_global, space_shared, op_add, x, x.cast_const(), 16, policy);
+         multimem_cp_reduce_async_bulk_sem_scope(
+             sem_relaxed, scope_sys, space_global, space_shared, op_add, x, x.cast_const(), 16,
+         );
          cp_async_bulk_wait_group(n32::<0>);
          red_async(op_add, x.cast::<u64>(), 1, bar);
          red_async(op_and_op, x.cast::<i32>(), 1, bar);
@@ -166,5 +173,34 @@ fn an_immediate_out_of_range_says_the_range() {
     fails(
         "tensormap_cp_fenceproxy(sem_release, scope_gpu, x, x.cast_const(), n32::<64>)",
         &["`size` must be 128"],
+    );
+}
+
+#[test]
+fn a_copy_that_does_not_exist_says_what_does() {
+    fails(
+        "cp_async_bulk_tensor_im2col(space_shared, space_global, x, map, [0, 0], bar, []);",
+        &[
+            "`cp.async.bulk.tensor` in the mode `Im2col` does not take the coordinates `[i32; 2]`",
+            "im2col modes 3 to 5",
+        ],
+    );
+    fails(
+        "cp_async_bulk_tensor_im2col(space_shared, space_global, x, map, [0, 0, 0], bar, [0, 0]);",
+        &["expected an array with a size of 1, found one with a size of 2"],
+    );
+    fails(
+        "cp_async_bulk_tensor_L2_cache_hint_bar_cta_mask(space_shared, space_global, x, map, [0], bar, 3, 0);",
+        &[
+            "a multicast does not go to `space_shared`",
+            "it goes to `space_cluster`",
+        ],
+    );
+    fails(
+        "cp_reduce_async_bulk_L2_cache_hint(space_global, space_shared, op_min, x, x.cast_const(), 16, 0);",
+        &[
+            "a bulk reduction has no `(cuda_ptx::op_min, f32)`",
+            "op_min and op_max u32",
+        ],
     );
 }

@@ -17,7 +17,11 @@ pub(super) fn macros(spec: &Spec) -> Result<String> {
     let mut macros = String::new();
     let mut picks = String::new();
     for family in &spec.families {
-        for function in family.functions.iter().filter(|f| f.overloads.len() > 1) {
+        for function in family
+            .functions
+            .iter()
+            .filter(|it| generated(it).count() > 1)
+        {
             macros += &by_count(function);
             for group in ambiguous(function) {
                 picks += &pick(function, &group, &family.name)?;
@@ -38,6 +42,12 @@ pub(super) fn macros(spec: &Spec) -> Result<String> {
     ))
 }
 
+/// The functions but those that C++ does not have under the name.
+fn generated(function: &Function) -> impl Iterator<Item = &Overload> {
+    let overloads = function.overloads.iter();
+    overloads.filter(|overload| overload.by_hand().is_none())
+}
+
 fn arity(overload: &Overload) -> usize {
     overload.variants[0].args.len()
 }
@@ -45,7 +55,7 @@ fn arity(overload: &Overload) -> usize {
 /// The functions that share their number of arguments with others, in groups.
 fn ambiguous(function: &Function) -> Vec<Vec<&Overload>> {
     let mut groups: Vec<Vec<&Overload>> = Vec::new();
-    for overload in &function.overloads {
+    for overload in generated(function) {
         match groups
             .iter_mut()
             .find(|group| arity(group[0]) == arity(overload))
@@ -72,7 +82,7 @@ fn by_count(function: &Function) -> String {
     out += "///\n";
     let mut arms = String::new();
     let mut seen = Vec::new();
-    for overload in &function.overloads {
+    for overload in generated(function) {
         let args: Vec<&str> = overload.variants[0]
             .args
             .iter()
