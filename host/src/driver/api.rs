@@ -94,6 +94,9 @@ entry_points! {
     optional {
         // CUDA 12.4.
         cuFuncGetParamInfo(Handle, usize, *mut usize, *mut usize);
+        // CUDA 12.8.
+        cuTensorMapEncodeIm2colWide(*mut c_void, c_uint, u32, u64, *const u64, *const u64, c_int, c_int, u32, u32,
+            *const u32, c_uint, c_uint, c_uint, c_uint, c_uint);
     }
 }
 

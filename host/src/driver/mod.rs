@@ -53,7 +53,7 @@ pub use error::{DriverError, OLDEST_CUDA, OpenError, driver_error};
 pub use launch::{Arguments, Launch};
 pub use module::{Function, FunctionAttributes, Module};
 pub use tensor_map::{
-    DataType, Interleave, L2Promotion, OutOfBounds, Swizzle, TensorMap, TensorMapBuilder,
+    DataType, Interleave, L2Promotion, OutOfBounds, Swizzle, TensorMap, TensorMapBuilder, WideMode,
 };
 
 // Values of `CUdevice_attribute`.

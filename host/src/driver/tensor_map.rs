@@ -7,7 +7,7 @@ use cust::memory::{DeviceCopy, DevicePointer};
 use super::api::call;
 use super::error::code;
 use super::{Driver, DriverError};
-use crate::exec::Tensor;
+use crate::exec::{Columns, Tensor};
 pub use crate::exec::{DataType, Interleave, OutOfBounds, Swizzle};
 
 /// An encoded tensor map (`CUtensorMap`): 128 bytes that only the driver and the GPU read.
@@ -27,6 +27,16 @@ pub enum L2Promotion {
     Bytes64 = 1,
     Bytes128 = 2,
     Bytes256 = 3,
+}
+
+/// The mode of copies that stay in one row of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WideMode {
+    /// `im2col::w`: as many pixels as the map says, and a halo.
+    W = 0,
+    /// `im2col::w::128`: 128 pixels, with a halo behind each 32.
+    W128 = 1,
 }
 
 /// Describes a tensor and the part that one copy moves. Dimensions are innermost first.
@@ -55,6 +65,13 @@ enum Part {
         upper: Vec<i32>,
         channels_per_pixel: u32,
         pixels_per_column: u32,
+    },
+    Im2colWide {
+        lower: i32,
+        upper: i32,
+        channels_per_pixel: u32,
+        pixels_per_column: u32,
+        mode: WideMode,
     },
 }
 
@@ -87,6 +104,29 @@ impl TensorMapBuilder {
             upper: upper.to_vec(),
             channels_per_pixel,
             pixels_per_column,
+        };
+        TensorMapBuilder::new(data_type, address.as_raw(), dims, part)
+    }
+
+    /// A packed tensor of `dims` elements, as that of [`TensorMapBuilder::im2col`], copied in columns that stay in one
+    /// row of an image. Its swizzle must be set; `pixels_per_column` does not count with [`WideMode::W128`]. For GPUs
+    /// from sm_100 on.
+    ///
+    /// `lower` and `upper` are the first and the last pixel of the bounding box, from those of a row.
+    pub fn im2col_wide<T: DeviceCopy>(
+        data_type: DataType,
+        address: DevicePointer<T>,
+        dims: &[u64],
+        (lower, upper): (i32, i32),
+        (channels_per_pixel, pixels_per_column): (u32, u32),
+        mode: WideMode,
+    ) -> TensorMapBuilder {
+        let part = Part::Im2colWide {
+            lower,
+            upper,
+            channels_per_pixel,
+            pixels_per_column,
+            mode,
         };
         TensorMapBuilder::new(data_type, address.as_raw(), dims, part)
     }
@@ -151,6 +191,7 @@ impl TensorMapBuilder {
         let call = match self.part {
             Part::Tiled { .. } => "cuTensorMapEncodeTiled",
             Part::Im2col { .. } => "cuTensorMapEncodeIm2col",
+            Part::Im2colWide { .. } => "cuTensorMapEncodeIm2colWide",
         };
         self.check().map_err(|rule| {
             driver
@@ -208,6 +249,41 @@ impl TensorMapBuilder {
                     fill,
                 )
             ),
+            Part::Im2colWide {
+                lower,
+                upper,
+                channels_per_pixel,
+                pixels_per_column,
+                mode,
+            } => {
+                let Some(encode) = driver.api.cuTensorMapEncodeIm2colWide else {
+                    let missing = "the driver lacks it: CUDA 12.8 has it";
+                    let error = driver.api.error(call, code::INVALID_VALUE);
+                    return Err(error.with_detail(missing.to_owned()));
+                };
+                // SAFETY: pointers are to live values of the declared types.
+                let found = unsafe {
+                    encode(
+                        out,
+                        data_type,
+                        rank,
+                        self.address,
+                        dims,
+                        strides,
+                        *lower,
+                        *upper,
+                        *channels_per_pixel,
+                        *pixels_per_column,
+                        steps,
+                        interleave,
+                        *mode as u32,
+                        swizzle,
+                        promotion,
+                        fill,
+                    )
+                };
+                driver.api.check(call, found)
+            }
         }?;
         Ok(map)
     }
@@ -216,18 +292,35 @@ impl TensorMapBuilder {
     ///
     /// # Errors
     ///
-    /// A broken rule, or copies in columns, which are not executed.
+    /// A broken rule, or copies in columns that stay in one row, which sm_90 lacks.
     pub fn encode_for_cpu(&self) -> Result<TensorMap, String> {
         self.check()?;
-        let Part::Tiled { box_dims } = &self.part else {
-            return Err("im2col: copies in columns are not executed on the CPU".to_owned());
+        let (tile, columns) = match &self.part {
+            Part::Tiled { box_dims } => (box_dims.clone(), None),
+            Part::Im2col {
+                lower,
+                upper,
+                channels_per_pixel,
+                pixels_per_column,
+            } => {
+                let columns = Columns {
+                    lower: lower.clone(),
+                    upper: upper.clone(),
+                    pixels: *pixels_per_column,
+                };
+                (vec![*channels_per_pixel], Some(columns))
+            }
+            Part::Im2colWide { .. } => {
+                return Err("im2col_wide: such copies are not executed on the CPU".to_owned());
+            }
         };
         let tensor = Tensor {
             data_type: self.data_type,
             address: self.address,
             dims: self.dims.clone(),
             strides: self.strides.clone(),
-            tile: box_dims.clone(),
+            tile,
+            columns,
             steps: self.element_strides.clone(),
             interleave: self.interleave,
             swizzle: self.swizzle,
@@ -247,7 +340,7 @@ impl TensorMapBuilder {
     fn check(&self) -> Result<(), String> {
         let rank = self.dims.len();
         let interleaved = self.interleave != Interleave::None;
-        let im2col = matches!(self.part, Part::Im2col { .. });
+        let im2col = !matches!(self.part, Part::Tiled { .. });
         let lowest = if interleaved || im2col { 3 } else { 1 };
         rule((lowest..=5).contains(&rank), || {
             format!("rank: expected {lowest} to 5, found {rank}")
@@ -338,22 +431,71 @@ impl TensorMapBuilder {
                         |offset| (-limit..limit).contains(&offset),
                     )?;
                 }
-                each(
-                    "channels per pixel",
-                    &[*channels_per_pixel],
-                    "1 to 256",
-                    |n| (1..=256).contains(&n),
-                )?;
-                each(
-                    "pixels per column",
-                    &[*pixels_per_column],
-                    "1 to 1024",
-                    |n| (1..=1024).contains(&n),
-                )?;
+                for (d, (lower, upper)) in lower.iter().zip(upper).enumerate() {
+                    self.check_box(d + 1, *lower, *upper)?;
+                }
+                check_column(*channels_per_pixel, *pixels_per_column)?;
+                Ok(*channels_per_pixel)
+            }
+            Part::Im2colWide {
+                lower,
+                upper,
+                channels_per_pixel,
+                pixels_per_column,
+                mode,
+            } => {
+                rule(self.interleave == Interleave::None, || {
+                    format!("interleave: expected None, found {:?}", self.interleave)
+                })?;
+                let swizzles = [Swizzle::Bytes64, Swizzle::Bytes128, Swizzle::Bytes128Atom32];
+                rule(swizzles.contains(&self.swizzle), || {
+                    format!(
+                        "swizzle: expected one of {swizzles:?}, found {:?}",
+                        self.swizzle
+                    )
+                })?;
+                for (name, corner) in [("lower corner", *lower), ("upper corner", *upper)] {
+                    each(name, &[corner], "-32768 to 32767", |offset| {
+                        (-(1 << 15)..1 << 15).contains(&offset)
+                    })?;
+                }
+                self.check_box(1, *lower, *upper)?;
+                let pixels = match mode {
+                    WideMode::W => *pixels_per_column,
+                    WideMode::W128 => 128,
+                };
+                check_column(*channels_per_pixel, pixels)?;
                 Ok(*channels_per_pixel)
             }
         }
     }
+
+    /// The bounding box has pixels along dimension `d`.
+    fn check_box(&self, d: usize, lower: i32, upper: i32) -> Result<(), String> {
+        let pixels = i64::try_from(self.dims[d]).unwrap_or(i64::MAX);
+        let size = pixels.saturating_add(i64::from(upper) - i64::from(lower));
+        rule(size > 0, || {
+            format!(
+                "bounding box: expected pixels along dimension {d}, found none from {lower} to {} + {upper}",
+                pixels - 1
+            )
+        })
+    }
+}
+
+fn check_column(channels_per_pixel: u32, pixels_per_column: u32) -> Result<(), String> {
+    each(
+        "channels per pixel",
+        &[channels_per_pixel],
+        "1 to 256",
+        |n| (1..=256).contains(&n),
+    )?;
+    each(
+        "pixels per column",
+        &[pixels_per_column],
+        "1 to 1024",
+        |n| (1..=1024).contains(&n),
+    )
 }
 
 fn rule(holds: bool, broken: impl FnOnce() -> String) -> Result<(), String> {
@@ -470,5 +612,68 @@ mod tests {
             broken(map(-129)),
             "lower corner: expected -128 to 127, found [-129, 0]"
         );
+    }
+
+    #[test]
+    fn a_bounding_box_has_pixels() {
+        let address = DevicePointer::<u16>::from_raw(0x1000);
+        let map = |lower: i32, upper: i32| {
+            let corners = (&[0, lower][..], &[0, upper][..]);
+            TensorMapBuilder::im2col(DataType::F16, address, &[64, 16, 8, 2], corners, 64, 32)
+        };
+        assert_eq!(map(3, -4).check(), Ok(()));
+        assert_eq!(
+            broken(map(3, -5)),
+            "bounding box: expected pixels along dimension 2, found none from 3 to 7 + -5"
+        );
+    }
+
+    #[test]
+    fn columns_in_one_row_want_a_swizzle() {
+        let address = DevicePointer::<u16>::from_raw(0x1000);
+        let map = |pixels, mode| {
+            let counts = (64, pixels);
+            TensorMapBuilder::im2col_wide(
+                DataType::F16,
+                address,
+                &[64, 16, 8, 2],
+                (-1, -1),
+                counts,
+                mode,
+            )
+        };
+        let wide = |pixels, mode| map(pixels, mode).swizzle(Swizzle::Bytes128);
+        assert_eq!(wide(1024, WideMode::W).check(), Ok(()));
+        assert_eq!(wide(0, WideMode::W128).check(), Ok(()));
+        assert_eq!(
+            broken(wide(1025, WideMode::W)),
+            "pixels per column: expected 1 to 1024, found [1025]"
+        );
+        assert_eq!(
+            broken(map(64, WideMode::W)),
+            "swizzle: expected one of [Bytes64, Bytes128, Bytes128Atom32], found None"
+        );
+        assert_eq!(
+            broken(wide(64, WideMode::W).swizzle(Swizzle::Bytes64)),
+            "row of a box: expected no more bytes than swizzle Bytes64, found 128"
+        );
+    }
+
+    #[test]
+    fn the_cpu_has_columns_but_not_those_of_one_row() {
+        let address = DevicePointer::<u16>::from_raw(0x1000);
+        let corners = (&[0, 0][..], &[0, 0][..]);
+        let dims = [64, 16, 16, 2];
+        let map = TensorMapBuilder::im2col(DataType::F16, address, &dims, corners, 64, 32);
+        assert!(map.encode_for_cpu().is_ok());
+        let wide = TensorMapBuilder::im2col_wide(
+            DataType::F16,
+            address,
+            &dims,
+            (0, 0),
+            (64, 32),
+            WideMode::W,
+        );
+        assert!(wide.swizzle(Swizzle::Bytes128).encode_for_cpu().is_err());
     }
 }

@@ -198,6 +198,7 @@ impl<'a> Machine<'a> {
             load,
             map,
             corner,
+            columns,
             shared,
             completion,
             multicast,
@@ -210,19 +211,18 @@ impl<'a> Machine<'a> {
         let address = |machine: &Self, addr: &Addr| {
             value(machine, addr.base).wrapping_add_signed(addr.offset)
         };
-        let layout = self.tensor(
-            warp,
-            lane,
-            address(self, map),
-            corner.len() as u32,
-            inst.line,
-        )?;
+        let shape = (corner.len() as u32, columns.is_some());
+        let layout = self.tensor(warp, lane, address(self, map), shape, inst.line)?;
         let reduce = match reduce {
             Some(f) => Some((*f, type_of_reduction(*f, layout.tensor.data_type)?)),
             None => None,
         };
         let size = layout.tile_bytes();
-        let corner = corner.iter().map(|it| value(self, *it) as i32).collect();
+        let corner = Vec::from_iter(corner.iter().map(|it| value(self, *it) as i32));
+        let fault = |expected| Fault::new(Check::TensorMap, format!("expected {expected}"));
+        layout.check_corner(&corner).map_err(fault)?;
+        let offsets = columns.iter().flatten();
+        let offsets = offsets.map(|it| value(self, *it) as u16).collect();
         let place = self.resolve(Space::Shared, address(self, shared), size, 128)?;
         let Place::Shared { rank, offset } = place else {
             return Ok(());
@@ -230,6 +230,7 @@ impl<'a> Machine<'a> {
         let tile = Rc::new(Tile {
             layout,
             corner,
+            offsets,
             shared: offset,
         });
         let request = |rank, mbarrier| {
@@ -262,13 +263,13 @@ impl<'a> Machine<'a> {
         warp: &Warp,
         lane: u32,
         address: u64,
-        rank: u32,
+        (rank, of_columns): (u32, bool),
         line: u32,
     ) -> Step<Layout> {
         let place = self.resolve(Space::Generic, address, MAP_BYTES, 64)?;
         self.note(warp, lane, place, MAP_BYTES, line, (false, false, false))?;
         let map = self.bytes(place, MAP_BYTES);
-        Layout::decode(map, rank)
+        Layout::decode(map, rank, of_columns)
             .map_err(|expected| Fault::new(Check::TensorMap, format!("expected {expected}")))
     }
 

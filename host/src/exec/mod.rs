@@ -29,7 +29,7 @@
 //! splits, which join again where they meet, and exchange registers (`exchange`, `matrix`,
 //! `mma`).
 //!
-//! Barriers keep their phases (`barrier`). Copies of bytes and of tiles (`tensor`) are issued (`bulk`) and
+//! Barriers keep their phases (`barrier`). Copies of bytes, of tiles (`tensor`) and of columns (`im2col`) are issued (`bulk`) and
 //! moved in pieces, at times and in an order that the schedule picks (`transfer`, `groups`), as it picks
 //! the warps (`machine`, `schedule`). Vector clocks (`clock`) and shadow memory (`memory`) tell which
 //! accesses are ordered; [`Check`] lists what can be found wrong, `report` says where. Independent clusters
@@ -48,6 +48,7 @@ mod decode;
 mod exchange;
 mod float;
 mod groups;
+mod im2col;
 mod job;
 mod machine;
 mod matrix;
@@ -73,4 +74,4 @@ pub use memory::{Buffer, Memory};
 pub use on::{On, Outputs};
 pub use program::Program;
 pub use schedule::Deviations;
-pub use tensor::{DataType, Interleave, OutOfBounds, Swizzle, Tensor};
+pub use tensor::{Columns, DataType, Interleave, OutOfBounds, Swizzle, Tensor};

@@ -714,13 +714,15 @@ pub enum Op {
         /// `cp.reduce`.
         reduce: Option<(AtomOp, Ty)>,
     },
-    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, of tiles.
+    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, of tiles and columns.
     TensorCopy {
         /// To shared memory, not out of it.
         load: bool,
         map: Addr,
         /// The first element of the tile, innermost dimension first.
         corner: Vec<Src>,
+        /// The offsets of a column.
+        columns: Option<Vec<Src>>,
         shared: Addr,
         completion: Completion,
         multicast: Option<Src>,

@@ -191,17 +191,20 @@ pub enum Route {
     },
 }
 
-/// A tile of a tensor, and its place in shared memory.
+/// A tile or a column of a tensor, and its place in shared memory.
 pub struct Tile {
     pub layout: Layout,
     pub corner: Vec<i32>,
+    /// What a copy of a column adds to each pixel.
+    pub offsets: Vec<u16>,
     pub shared: u32,
 }
 
 impl Tile {
     /// The bytes from `at`, 16 of them.
     pub fn chunk(&self, at: u32) -> Chunk {
-        self.layout.chunk(&self.corner, self.shared, at)
+        self.layout
+            .chunk(&self.corner, &self.offsets, self.shared, at)
     }
 }
 

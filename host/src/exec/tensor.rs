@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+pub use super::im2col::Columns;
+
 /// The type of an element; the numbers are those of `CUtensorMapDataType`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +126,8 @@ pub enum OutOfBounds {
     Nan = 1,
 }
 
-/// A tensor in global memory and the tile that one copy moves: the arguments of `cuTensorMapEncodeTiled`.
-/// Dimensions are innermost first.
+/// A tensor in global memory and the tile or the column that one copy moves: the arguments of `cuTensorMapEncodeTiled` or
+/// `cuTensorMapEncodeIm2col`. Dimensions are innermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// The type of its elements.
@@ -136,8 +138,10 @@ pub struct Tensor {
     pub dims: Vec<u64>,
     /// The distance of neighbours in bytes, in each dimension but the innermost.
     pub strides: Vec<u64>,
-    /// The elements of a tile in each dimension, before steps.
+    /// The elements of a tile in each dimension, before steps; of columns, the channels of a pixel alone.
     pub tile: Vec<u32>,
+    /// Which pixels copies take, if they take columns and not tiles.
+    pub columns: Option<Columns>,
     /// Every so many elements are copied; not in the innermost dimension.
     pub steps: Vec<u32>,
     /// The layout in global memory.
@@ -168,6 +172,12 @@ pub enum Field {
     Interleave,
     Swizzle,
     OutOfBounds,
+    /// 0 for tiles, 1 for columns.
+    Mode,
+    /// Corners of columns, of which the variants hold the dimension of an image.
+    Lower(u32),
+    Upper(u32),
+    Pixels,
 }
 
 impl Field {
@@ -182,6 +192,10 @@ impl Field {
     /// | 72 … 81 | tile, 16 bits each |
     /// | 82 … 86 | steps, 8 bits each |
     /// | 87 … 91 | rank less one, data type, interleave, swizzle, out of bounds |
+    /// | 92 | mode |
+    /// | 94 … 99 | lower corner, 16 bits each |
+    /// | 100 … 105 | upper corner, 16 bits each |
+    /// | 106 … 107 | pixels of a column |
     pub fn bytes(self) -> Range<usize> {
         let element = |start: u32, size: u32, number: u32| {
             let at = (start + size * number) as usize;
@@ -198,6 +212,10 @@ impl Field {
             Self::Interleave => 89..90,
             Self::Swizzle => 90..91,
             Self::OutOfBounds => 91..92,
+            Self::Mode => 92..93,
+            Self::Lower(d) => element(94, 2, d),
+            Self::Upper(d) => element(100, 2, d),
+            Self::Pixels => 106..108,
         }
     }
 
@@ -241,8 +259,19 @@ impl Tensor {
         put(Field::Address, self.address);
         for d in 0..self.dims.len().min(5) {
             put(Field::Dim(d as u32), self.dims[d].wrapping_sub(1));
-            put(Field::Tile(d as u32), self.tile[d].into());
             put(Field::Step(d as u32), self.steps[d].into());
+        }
+        for (d, tile) in self.tile.iter().enumerate().take(5) {
+            put(Field::Tile(d as u32), (*tile).into());
+        }
+        if let Some(columns) = &self.columns {
+            put(Field::Mode, 1);
+            put(Field::Pixels, columns.pixels.into());
+            for (d, (lower, upper)) in columns.lower.iter().zip(&columns.upper).enumerate().take(3)
+            {
+                put(Field::Lower(d as u32), *lower as u64);
+                put(Field::Upper(d as u32), *upper as u64);
+            }
         }
         for (d, stride) in self.strides.iter().enumerate().take(4) {
             put(Field::Stride(d as u32), *stride);
@@ -262,13 +291,14 @@ pub struct Layout {
     pub tensor: Tensor,
     /// The bytes of what the innermost dimension counts: an element or, interleaved, a pixel's slice of channels.
     unit: u32,
-    /// How much of each dimension a tile has.
+    /// How much of each dimension a tile has; of a column, its channels and its pixels.
     extent: Vec<u32>,
 }
 
 impl Layout {
-    /// What a map describes, if a copy of `rank` dimensions can use it; the error says what was expected.
-    pub fn decode(map: &[u8], rank: u32) -> Result<Self, String> {
+    /// What a map describes, if a copy of `rank` dimensions, of columns or of tiles, can use it; the error says what was
+    /// expected.
+    pub fn decode(map: &[u8], rank: u32, of_columns: bool) -> Result<Self, String> {
         if !map.starts_with(&MAGIC) {
             return Err("a tensor map for the CPU, as `Tensor::encode` makes it".to_owned());
         }
@@ -282,13 +312,31 @@ impl Layout {
         if found != u64::from(rank) {
             return Err(format!("a tensor map of {rank} dimensions, found {found}"));
         }
+        if of_columns != (get(Field::Mode) == 1) {
+            let modes = ["tiles", "columns (im2col)"];
+            let [expected, found] =
+                [usize::from(of_columns), usize::from(!of_columns)].map(|it| modes[it]);
+            return Err(format!("a tensor map of {expected}, found one of {found}"));
+        }
+        let corner = |field: fn(u32) -> Field| {
+            let image = 0..rank.saturating_sub(2);
+            Vec::from_iter(image.map(|d| i32::from(get(field(d)) as i16)))
+        };
+        let columns = of_columns.then(|| Columns {
+            lower: corner(Field::Lower),
+            upper: corner(Field::Upper),
+            pixels: get(Field::Pixels) as u32,
+        });
         let layouts = [Interleave::None, Interleave::Bytes16, Interleave::Bytes32];
         let tensor = Tensor {
             data_type: choose(&DataType::ALL, get(Field::DataType), "data type")?,
             address: get(Field::Address),
             dims: (0..rank).map(|d| get(Field::Dim(d)) + 1).collect(),
             strides: (0..rank - 1).map(|d| get(Field::Stride(d))).collect(),
-            tile: (0..rank).map(|d| get(Field::Tile(d)) as u32).collect(),
+            tile: (0..if of_columns { 1 } else { rank })
+                .map(|d| get(Field::Tile(d)) as u32)
+                .collect(),
+            columns,
             steps: (0..rank).map(|d| get(Field::Step(d)) as u32).collect(),
             interleave: choose(&layouts, get(Field::Interleave), "interleave")?,
             swizzle: choose(&Swizzle::EXECUTED, get(Field::Swizzle), "swizzle of sm_90")?,
@@ -309,8 +357,12 @@ impl Layout {
             Interleave::Bytes16 => 16,
             Interleave::Bytes32 => 32,
         };
+        let extent = match &tensor.columns {
+            Some(columns) => extent_of_column(&tensor, columns)?,
+            None => extent(&tensor, unit)?,
+        };
         let layout = Self {
-            extent: extent(&tensor, unit)?,
+            extent,
             tensor,
             unit,
         };
@@ -338,8 +390,17 @@ impl Layout {
         })
     }
 
-    /// The bytes from `at` of the tile at `corner`, whose place in shared memory is `shared`.
-    pub fn chunk(&self, corner: &[i32], shared: u32, at: u32) -> Chunk {
+    /// Whether a copy may begin at `corner`; the error says what was expected.
+    pub fn check_corner(&self, corner: &[i32]) -> Result<(), String> {
+        match &self.tensor.columns {
+            Some(columns) => columns.check_start(&corner[1..], &self.tensor.dims[1..]),
+            None => Ok(()),
+        }
+    }
+
+    /// The bytes from `at` of the tile or the column at `corner`, whose place in shared memory is `shared`. The `offsets`
+    /// are of pixels.
+    pub fn chunk(&self, corner: &[i32], offsets: &[u16], shared: u32, at: u32) -> Chunk {
         let tensor = &self.tensor;
         let unit = i64::from(self.unit);
         // Bytes along the innermost dimension.
@@ -351,19 +412,40 @@ impl Layout {
         );
         let mut inside = start < end;
         let mut global = tensor.address.wrapping_add(from.max(0) as u64);
-        let mut row = at / self.row_bytes();
-        for (d, first) in corner.iter().enumerate().skip(1) {
-            let step = i64::from(row % self.extent[d]) * i64::from(tensor.steps[d]);
-            row /= self.extent[d];
-            let coordinate = i64::from(*first) + step;
-            inside &= (0..tensor.dims[d] as i64).contains(&coordinate);
-            global = global.wrapping_add((coordinate as u64).wrapping_mul(tensor.strides[d - 1]));
+        let row = at / self.row_bytes();
+        for (d, coordinate) in self.outer(corner, offsets, row).into_iter().enumerate() {
+            inside &= (0..tensor.dims[d + 1] as i64).contains(&coordinate);
+            global = global.wrapping_add((coordinate as u64).wrapping_mul(tensor.strides[d]));
         }
         Chunk {
             shared: tensor.swizzle.place(shared + at),
             global,
             valid: if inside { start..end } else { 0..0 },
         }
+    }
+
+    /// The coordinates of a row of the tile, or of a pixel of the column, in all dimensions but the innermost.
+    fn outer(&self, corner: &[i32], offsets: &[u16], mut row: u32) -> Vec<i64> {
+        let Tensor {
+            columns,
+            dims,
+            steps,
+            ..
+        } = &self.tensor;
+        let Some(columns) = columns else {
+            let outer = corner.iter().enumerate().skip(1);
+            let coordinate = |(d, first): (usize, &i32)| {
+                let step = i64::from(row % self.extent[d]) * i64::from(steps[d]);
+                row /= self.extent[d];
+                i64::from(*first) + step
+            };
+            return outer.map(coordinate).collect();
+        };
+        let mut pixel = columns.pixel(row, &corner[1..], &dims[1..], &steps[1..]);
+        for (coordinate, offset) in pixel.iter_mut().zip(offsets) {
+            *coordinate += i64::from(*offset);
+        }
+        pixel
     }
 
     /// What a load gives for 16 bytes outside the tensor: zeros, or a NaN in each 16 bits.
@@ -417,6 +499,25 @@ fn extent(tensor: &Tensor, unit: u32) -> Result<Vec<u32>, String> {
     Ok(extent)
 }
 
+/// The channels and the pixels of a column.
+fn extent_of_column(tensor: &Tensor, columns: &Columns) -> Result<Vec<u32>, String> {
+    if tensor.interleave != Interleave::None {
+        return Err("columns of tensors without interleave".to_owned());
+    }
+    let images = tensor.dims.len().saturating_sub(2);
+    let boxes = (0..images).all(|d| {
+        i64::from(columns.lower[d]) < tensor.dims[d + 1] as i64 + i64::from(columns.upper[d])
+    });
+    if images == 0 || !boxes || columns.pixels == 0 {
+        return Err(format!(
+            "columns of pixels of a box, at least one, found {:?} of images of {:?}",
+            columns,
+            &tensor.dims[1..]
+        ));
+    }
+    Ok(vec![tensor.tile[0], columns.pixels])
+}
+
 /// The bits of an f32 rounded to the 10 bits of a tf32's fraction, halves to even.
 fn to_tf32(bits: u32) -> u32 {
     const INFINITY: u32 = 0x7f80_0000;
@@ -440,6 +541,7 @@ mod tests {
             dims: vec![6, 3],
             strides: vec![32],
             tile: vec![8, 2],
+            columns: None,
             steps: vec![1, 1],
             interleave: Interleave::None,
             swizzle: Swizzle::None,
@@ -449,11 +551,11 @@ mod tests {
 
     #[test]
     fn a_map_says_again_what_was_put_into_it() {
-        let layout = Layout::decode(&matrix().encode(), 2).unwrap();
+        let layout = Layout::decode(&matrix().encode(), 2, false).unwrap();
         assert_eq!((layout.tile_bytes(), layout.tensor), (64, matrix()));
-        let error = Layout::decode(&matrix().encode(), 3).unwrap_err();
+        let error = Layout::decode(&matrix().encode(), 3, false).unwrap_err();
         assert!(error.contains("3 dimensions, found 2"), "{error}");
-        assert!(Layout::decode(&[0; 128], 2).is_err());
+        assert!(Layout::decode(&[0; 128], 2, false).is_err());
     }
 
     #[test]
@@ -461,14 +563,14 @@ mod tests {
         let mut map = matrix().encode();
         map[Field::Dim(1).bytes()].copy_from_slice(&(Field::Dim(1).encode(7) as u32).to_le_bytes());
         map[Field::DataType.bytes()][0] = Field::DataType.encode(9) as u8;
-        let tensor = Layout::decode(&map, 2).unwrap().tensor;
+        let tensor = Layout::decode(&map, 2, false).unwrap().tensor;
         assert_eq!((tensor.dims[1], tensor.data_type), (7, DataType::F64));
     }
 
     #[test]
     fn chunks_over_an_edge_are_valid_in_part() {
-        let layout = Layout::decode(&matrix().encode(), 2).unwrap();
-        let chunk = |corner: [i32; 2], at| layout.chunk(&corner, 0x400, at);
+        let layout = Layout::decode(&matrix().encode(), 2, false).unwrap();
+        let chunk = |corner: [i32; 2], at| layout.chunk(&corner, &[], 0x400, at);
         assert_eq!(chunk([0, 0], 0).valid, 0..16);
         assert_eq!(chunk([0, 0], 16).valid, 0..8);
         assert_eq!(chunk([-1, 1], 0).valid, 4..16);
@@ -493,21 +595,63 @@ mod tests {
             dims: vec![7, 4, 3],
             strides: vec![256, 1024],
             tile: vec![5, 2, 2],
+            columns: None,
             steps: vec![1; 3],
             interleave: Interleave::Bytes32,
             swizzle: Swizzle::Bytes32,
             out_of_bounds: OutOfBounds::Zero,
         };
-        let layout = Layout::decode(&tensor.encode(), 3).unwrap();
+        let layout = Layout::decode(&tensor.encode(), 3, false).unwrap();
         assert_eq!(layout.tile_bytes(), 5 * 2 * 32);
-        let global = |at| layout.chunk(&[1, 2, 1], 0, at).global;
+        let global = |at| layout.chunk(&[1, 2, 1], &[], 0, at).global;
         let first = 32 + 2 * 256 + 1024;
         assert_eq!([0, 16, 160].map(global), [first, first + 16, first + 1024]);
         let wide = Tensor {
             tile: vec![5, 17, 2],
             ..tensor
         };
-        assert!(Layout::decode(&wide.encode(), 3).is_err());
+        assert!(Layout::decode(&wide.encode(), 3, false).is_err());
+    }
+
+    #[test]
+    fn a_column_takes_pixels_at_offsets() {
+        // 32 channels of 16 bits, images of 5 by 4 pixels.
+        let tensor = Tensor {
+            data_type: DataType::U16,
+            address: 0x1000,
+            dims: vec![32, 5, 4, 2],
+            strides: vec![64, 320, 1280],
+            tile: vec![16],
+            columns: Some(Columns {
+                lower: vec![-1, -1],
+                upper: vec![-1, -1],
+                pixels: 24,
+            }),
+            steps: vec![1; 4],
+            interleave: Interleave::None,
+            swizzle: Swizzle::None,
+            out_of_bounds: OutOfBounds::Zero,
+        };
+        let layout = Layout::decode(&tensor.encode(), 4, true).unwrap();
+        assert_eq!((layout.tile_bytes(), &layout.tensor), (24 * 32, &tensor));
+        let chunk = |offsets: [u16; 2], at| layout.chunk(&[16, -1, -1, 0], &offsets, 0, at);
+        // Before the image, and its first pixel.
+        assert_eq!(chunk([0, 0], 0).valid, 0..0);
+        assert_eq!(
+            (chunk([1, 1], 0).global, chunk([1, 1], 0).valid),
+            (0x1000 + 32, 0..16)
+        );
+        // The box has 5 pixels in a row and 4 rows; the second chunk of pixel 7 is the third of the second row.
+        assert_eq!(
+            chunk([2, 2], 7 * 32 + 16).global,
+            0x1000 + 2 * 320 + 3 * 64 + 48
+        );
+        // Pixel 20 is the first of the second image.
+        assert_eq!(chunk([1, 1], 20 * 32).global, 0x1000 + 1280 + 32);
+        assert_eq!(layout.check_corner(&[0, -1, -1, 5]), Ok(()));
+        assert!(layout.check_corner(&[0, 4, 0, 0]).is_err());
+        assert!(Layout::decode(&tensor.encode(), 4, false).is_err());
+        assert!(Layout::decode(&matrix().encode(), 2, true).is_err());
     }
 
     #[test]

@@ -48,6 +48,12 @@ impl<'a> Decoder<'_, 'a> {
         let masked = q.take("cp_mask");
         let ignoring = q.take("ignore_oob");
         let hint = q.take("L2::cache_hint");
+        // A relaxed copy is as a weak one here, in accesses of 16 bytes.
+        q.strength();
+        q.hints();
+        if !reduce {
+            q.take("b128");
+        }
         let space_at = |q: &mut Quals| match q.parts.first().copied() {
             Some(part @ ("global" | "shared::cta" | "shared::cluster")) => {
                 q.parts.remove(0);
@@ -139,7 +145,11 @@ impl<'a> Decoder<'_, 'a> {
             true => Some(atom_op(q).context("expected an operation")?),
             false => None,
         };
-        q.take("tile");
+        let with_offsets = !store && q.take("im2col");
+        let of_columns = with_offsets || store && q.take("im2col_no_offs");
+        if !of_columns {
+            q.take("tile");
+        }
         q.take("global");
         ensure!(
             q.take("shared::cta") || !store && q.take("shared::cluster"),
@@ -147,32 +157,59 @@ impl<'a> Decoder<'_, 'a> {
         );
         let multicast = !store && q.take("multicast::cluster");
         let hint = q.take("L2::cache_hint");
-        let (tile, shared) = if store { (0, 1) } else { (1, 0) };
-        expect(
-            o,
-            2 + usize::from(!store) + usize::from(multicast) + usize::from(hint),
-        )?;
-        let (map, corner) = self.tile_of_map(&o[tile])?;
+        let mut rest = o.iter();
+        let mut next = || rest.next().context("expected another operand");
+        let loaded = match store {
+            true => None,
+            false => Some(self.addr(next()?)?),
+        };
+        let (map, corner) = self.tile_of_map(next()?)?;
         ensure!(
             corner.len() == dims,
             "expected {dims} coordinates, found {}",
             corner.len()
         );
+        let (shared, completion) = match loaded {
+            Some(shared) => (shared, Completion::Mbarrier(self.addr(next()?)?)),
+            None => (self.addr(next()?)?, Completion::Group),
+        };
+        let columns = match (of_columns, with_offsets) {
+            (_, true) => Some(self.offsets(next()?)?),
+            (of_columns, false) => of_columns.then(Vec::new),
+        };
+        if let Some(columns) = columns.as_ref().filter(|_| with_offsets) {
+            ensure!(
+                columns.len() + 2 == dims,
+                "expected an offset for each dimension of an image, found {} of {dims} dimensions",
+                columns.len()
+            );
+        }
+        let multicast = match multicast {
+            true => Some(self.src(next()?, Ty::U16)?),
+            false => None,
+        };
+        if hint {
+            next()?;
+        }
+        ensure!(rest.next().is_none(), "expected fewer operands");
         Ok(Op::TensorCopy {
             load: !store,
             map,
             corner,
-            shared: self.addr(&o[shared])?,
-            completion: match store {
-                true => Completion::Group,
-                false => Completion::Mbarrier(self.addr(&o[2])?),
-            },
-            multicast: match multicast {
-                true => Some(self.src(&o[3], Ty::U16)?),
-                false => None,
-            },
+            columns,
+            shared,
+            completion,
+            multicast,
             reduce,
         })
+    }
+
+    /// The offsets of a column: `{x, y}`.
+    fn offsets(&self, operand: &Operand) -> Result<Vec<Src>> {
+        let Operand::Vector(offsets) = operand else {
+            bail!("expected im2col offsets in braces, found {operand:?}");
+        };
+        offsets.iter().map(|it| self.src(it, Ty::U16)).collect()
     }
 
     pub(super) fn tensor_map(&self, q: &mut Quals, o: &[Operand]) -> Result<Op> {
