@@ -62,7 +62,7 @@ fn describe(tensor: &scenario::Tensor, memory: u64) -> Tensor {
         dims: tensor.dims.clone(),
         strides: tensor.strides.clone(),
         tile: tensor.tile.clone(),
-        columns: None,
+        columns: tensor.columns.clone(),
         steps: tensor.steps.clone(),
         interleave: tensor.interleave,
         swizzle: tensor.swizzle,

@@ -235,3 +235,9 @@ ON_GPU void map_acquire(u8* map) {
 }
 
 ON_GPU void registers_decrease() { asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"); }
+
+ON_GPU u64 policy_evict_first() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 0f3F800000;" : "=l"(policy));
+    return policy;
+}

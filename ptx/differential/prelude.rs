@@ -335,3 +335,10 @@ unsafe fn map_acquire(map: *mut u8) {
 unsafe fn registers_decrease() {
     asm!("setmaxnreg.dec.sync.aligned.u32 24;", options(nomem));
 }
+
+#[inline(always)]
+unsafe fn policy_evict_first() -> u64 {
+    let policy: u64;
+    asm!("createpolicy.fractional.L2::evict_first.b64 {}, 0f3F800000;", out(reg64) policy, options(pure, nomem));
+    policy
+}

@@ -387,12 +387,19 @@ fn launch(driver: &Driver, functions: &[Function], case: &Case) -> Result<Result
 
 fn encode(driver: &Driver, tensor: &Tensor, memory: u64) -> Result<TensorMap> {
     let address = DevicePointer::<u8>::from_raw(memory + tensor.at);
-    let mut builder =
-        TensorMapBuilder::tiled(tensor.data_type, address, &tensor.dims, &tensor.tile)
-            .strides(&tensor.strides)
-            .element_strides(&tensor.steps)
-            .swizzle(tensor.swizzle)
-            .interleave(tensor.interleave);
+    let (of, dims) = (tensor.data_type, &tensor.dims);
+    let builder = match &tensor.columns {
+        None => TensorMapBuilder::tiled(of, address, dims, &tensor.tile),
+        Some(columns) => {
+            let corners = (&columns.lower[..], &columns.upper[..]);
+            TensorMapBuilder::im2col(of, address, dims, corners, tensor.tile[0], columns.pixels)
+        }
+    };
+    let mut builder = builder
+        .strides(&tensor.strides)
+        .element_strides(&tensor.steps)
+        .swizzle(tensor.swizzle)
+        .interleave(tensor.interleave);
     if tensor.nan {
         builder = builder.out_of_bounds(OutOfBounds::Nan);
     }

@@ -24,6 +24,7 @@ use anyhow::Result;
 
 use super::form::Form;
 use crate::driver::{DataType, Interleave, Launch, Swizzle};
+use crate::exec::Columns;
 use crate::guide::random;
 
 pub use reduce::Element;
@@ -224,8 +225,10 @@ pub struct Tensor {
     pub dims: Vec<u64>,
     /// The distance of neighbours in bytes, in each dimension but the innermost.
     pub strides: Vec<u64>,
-    /// The elements that one copy moves.
+    /// The elements that one copy moves; of columns, the channels of a pixel.
     pub tile: Vec<u32>,
+    /// The pixels that copies take, if they are im2col.
+    pub columns: Option<Columns>,
     /// Every so many elements are copied.
     pub steps: Vec<u32>,
     /// The swizzle in shared memory.
@@ -280,6 +283,10 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
         .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
 }
 
+/// Why operations on a multicast address are not run.
+const MULTICAST_OBJECT: &str = "needs a multicast object (cuMulticastCreate), which was not made: on a host that several users share it \
+     can disable GPUs of others";
+
 /// How the form is run.
 ///
 /// # Errors
@@ -324,11 +331,7 @@ pub fn of(form: &Form) -> Result<Scenario, String> {
     {
         memory::scenario(form)
     } else if begins("multimem_") {
-        return Err(
-            "needs a multicast object (cuMulticastCreate), which was not made: on a host that several users share it \
-             can disable GPUs of others"
-                .to_owned(),
-        );
+        return Err(MULTICAST_OBJECT.to_owned());
     } else if ["bfind", "bmsk", "prmt", "shl", "shr"]
         .iter()
         .any(|prefix| begins(prefix))

@@ -4,6 +4,7 @@ use super::reduce::{Element, Operation};
 use super::{Case, Random, Scenario, Tensor, bulk, words};
 use crate::differential::form::Form;
 use crate::driver::{DataType, Interleave, Launch, Swizzle};
+use crate::exec::Columns;
 
 /// A packed tensor of one dimension: `len` elements of `u32`.
 pub fn plain(len: u64) -> Tensor {
@@ -12,6 +13,7 @@ pub fn plain(len: u64) -> Tensor {
         dims: vec![len],
         strides: Vec::new(),
         tile: vec![32],
+        columns: None,
         steps: vec![1],
         swizzle: Swizzle::None,
         interleave: Interleave::None,
@@ -34,6 +36,7 @@ impl Tensor {
             dims: dims.to_vec(),
             strides: strides.collect(),
             tile: tile.to_vec(),
+            columns: None,
             steps: vec![1; dims.len()],
             swizzle,
             interleave: Interleave::None,
@@ -84,8 +87,11 @@ impl Tensor {
         }
     }
 
-    /// The units of a tile in shared memory.
+    /// The units of a tile in shared memory; of a column, its channels and its pixels.
     fn box_dims(&self) -> Vec<usize> {
+        if let Some(columns) = &self.columns {
+            return vec![self.tile[0] as usize, columns.pixels as usize];
+        }
         let dims = self.tile.iter().zip(&self.steps);
         let mut dims = Vec::from_iter(dims.map(|(tile, step)| tile.div_ceil(*step) as usize));
         if self.interleave != Interleave::None {
@@ -154,6 +160,9 @@ impl Tensor {
     /// For each grain of the tile at `corner`: where it lies in shared memory, and where in global memory if that is
     /// in bounds.
     fn places(&self, corner: &[i64]) -> Vec<(usize, Option<usize>)> {
+        if let Some(columns) = &self.columns {
+            return self.places_of_column(columns, corner);
+        }
         let dims = self.box_dims();
         let (unit, grain) = (self.unit(), self.grain());
         let count: usize = dims.iter().product();
@@ -175,6 +184,62 @@ impl Tensor {
             (swizzled(offset, self.swizzle), global)
         };
         (0..count * unit).step_by(grain).map(place).collect()
+    }
+}
+
+/// What only the im2col modes have.
+impl Tensor {
+    /// Images of pixels with `dims[0]` channels, of which a copy takes some, of pixels in a box.
+    fn images(
+        data_type: DataType,
+        dims: &[u64],
+        channels: u32,
+        swizzle: Swizzle,
+        columns: Columns,
+    ) -> Self {
+        Self {
+            columns: Some(columns),
+            ..Self::new(data_type, dims, &[channels], swizzle)
+        }
+    }
+
+    /// [`Tensor::places`] of a column. Behind the coordinates of the first pixel are the offsets of all.
+    fn places_of_column(&self, columns: &Columns, corner: &[i64]) -> Vec<(usize, Option<usize>)> {
+        let rank = self.dims.len();
+        let (first, offsets) = corner.split_at(rank);
+        let (unit, grain, channels) = (self.unit(), self.grain(), self.tile[0] as usize);
+        let mut pixel = first[1..].to_vec();
+        let mut places = Vec::new();
+        for number in 0..columns.pixels as usize {
+            for channel in 0..channels {
+                let mut at = pixel.clone();
+                at.iter_mut().zip(offsets).for_each(|(at, by)| *at += by);
+                at.insert(0, first[0] + channel as i64);
+                let inside = (0..rank).all(|d| (0..self.dims[d] as i64).contains(&at[d]));
+                let global = || {
+                    let outer = (1..rank).map(|d| at[d] as usize * self.strides[d - 1] as usize);
+                    self.at as usize + at[0] as usize * unit + outer.sum::<usize>()
+                };
+                let shared = (number * channels + channel) * unit;
+                places.push((swizzled(shared, self.swizzle), inside.then(global)));
+            }
+            self.next_pixel(columns, &mut pixel);
+        }
+        debug_assert_eq!(unit, grain);
+        places
+    }
+
+    /// One step along W; from the end of a row of the box to the next row, from the end of the box to the next image.
+    fn next_pixel(&self, columns: &Columns, pixel: &mut [i64]) {
+        let (image, pixel) = pixel.split_last_mut().expect("at least an image");
+        for (d, at) in pixel.iter_mut().enumerate() {
+            *at += i64::from(self.steps[d + 1]);
+            if *at <= self.dims[d + 1] as i64 - 1 + i64::from(columns.upper[d]) {
+                return;
+            }
+            *at = columns.lower[d].into();
+        }
+        *image += 1;
     }
 }
 
@@ -203,7 +268,7 @@ fn swizzled(at: usize, swizzle: Swizzle) -> usize {
 
 /// What tensors are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Copies {
+pub(super) enum Copies {
     /// To shared memory.
     In,
     /// Out of shared memory.
@@ -352,6 +417,89 @@ fn corners_of(rank: usize, loads: bool, unit: i64, corners: &[[i64; 5]]) -> Vec<
     corners.iter().map(corner).collect()
 }
 
+/// Corners of boxes, lower and upper along W, H and D, and offsets along them: all pixels of an image, a border for
+/// filters, the inner pixels, and a box beyond the image.
+const BOXES: [([i32; 3], [i32; 3], [i64; 3]); 4] = [
+    ([0; 3], [0; 3], [0; 3]),
+    ([-1; 3], [-1; 3], [2, 1, 0]),
+    ([1, 0, 1], [-1, -2, 0], [1, 0, 1]),
+    ([-2, -1, 0], [2, 1, 1], [0, 3, 2]),
+];
+
+/// Images of `rank` dimensions, each with the first pixels of copies and their offsets: inside the box, at its last pixel,
+/// and in the last image, so that pixels are left over.
+///
+/// Copies out of shared memory have no offsets, and their boxes stay within the image.
+fn images(rank: usize, copies: Copies) -> Vec<(Tensor, Vec<Vec<i64>>)> {
+    let loads = copies == Copies::In;
+    let sizes: [&[u64]; 3] = [&[9, 4], &[7, 5, 3], &[5, 4, 3, 2]];
+    let dims = [&[if loads { 44 } else { 48 }], sizes[rank - 3]].concat();
+    let image = 1..rank - 1;
+    let boxes = BOXES.iter().filter(|(lower, upper, _)| {
+        loads || lower.iter().all(|it| *it >= 0) && upper.iter().all(|it| *it <= 0)
+    });
+    let boxes = Vec::from_iter(boxes);
+    let mut all = Vec::new();
+    for (number, (of, channels, swizzle)) in copies.types().into_iter().enumerate() {
+        let (lower, upper, offsets) = boxes[number % boxes.len()];
+        let columns = Columns {
+            lower: lower[..rank - 2].to_vec(),
+            upper: upper[..rank - 2].to_vec(),
+            pixels: [1, 24, 33, 64][number / boxes.len() % 4],
+        };
+        let low = Vec::from_iter(columns.lower.iter().map(|it| i64::from(*it)));
+        let last = image
+            .clone()
+            .map(|d| dims[d] as i64 - 1 + i64::from(upper[d - 1]));
+        let last = Vec::from_iter(last);
+        // The first channel is a multiple of 16 bytes.
+        let unit = 16 / of.bytes() as i64;
+        let start = |channel: i64, pixel: &[i64], image: i64| {
+            let offsets = if loads { &offsets[..rank - 2] } else { &[] };
+            [&[channel * unit], pixel, &[image], offsets].concat()
+        };
+        let middle = Vec::from_iter(low.iter().zip(&last).map(|(low, last)| (low + last) / 2));
+        let images = dims[rank - 1] as i64;
+        let starts = vec![
+            start(0, &low, 0),
+            start(1, &middle, 1),
+            start(44 / unit - 1, &last, 0),
+            start(0, &middle, images - 1),
+        ];
+        let mut tensor = Tensor::images(of, &dims, channels, swizzle, columns);
+        if number % 3 == 2 && !matches!(copies, Copies::Reduce(_)) {
+            tensor.steps[1..rank - 1].copy_from_slice(&[2, 3, 2][..rank - 2]);
+        }
+        tensor.nan = loads && of.is_float() && number % 2 == 0;
+        all.push((tensor, starts));
+    }
+    all
+}
+
+/// How copies in im2col modes are run.
+pub fn columns(form: &Form) -> Option<Scenario> {
+    let rank = (3..=5).find(|rank| form.says(&format!("{rank}d")))?;
+    let words = |range: std::ops::Range<usize>| {
+        Vec::from_iter(range.map(|d| format!("get(input, 2 + {d})"))).join(" | ")
+    };
+    let (coordinates, offsets) = (words(0..rank), words(rank..2 * rank - 2));
+    let scenario = if form.function.contains("prefetch") {
+        let coordinates = format!("{coordinates}; {offsets}");
+        prefetch(form, images(rank, Copies::In), &coordinates)
+    } else if form.says("im2col_no_offs") {
+        let copies = copies_out(form);
+        store(form, rank, images(rank, copies), copies, &coordinates)
+    } else {
+        load(
+            form,
+            images(rank, Copies::In),
+            &coordinates,
+            &format!("bar; {offsets}"),
+        )
+    };
+    Some(scenario.with_map())
+}
+
 pub fn scenario(form: &Form) -> Option<Scenario> {
     let rank = (1..=5).find(|rank| form.says(&format!("{rank}d")))?;
     if form.says("im2col") {
@@ -359,14 +507,26 @@ pub fn scenario(form: &Form) -> Option<Scenario> {
     }
     let coordinates = Vec::from_iter((0..rank).map(|d| format!("get(input, 2 + {d})"))).join(" | ");
     let scenario = if form.function.contains("prefetch") {
-        prefetch(form, rank, &coordinates)
+        prefetch(form, tensors(rank, Copies::In), &coordinates)
     } else if form.has("space_shared") && form.tags[0] == "space_global" {
-        store(form, rank, &coordinates)
+        let copies = copies_out(form);
+        store(form, rank, tensors(rank, copies), copies, &coordinates)
     } else {
-        load(form, rank, &coordinates)
+        load(form, tensors(rank, Copies::In), &coordinates, "bar")
     };
     Some(scenario.with_map())
 }
+
+/// What a copy out of shared memory does.
+fn copies_out(form: &Form) -> Copies {
+    match Operation::of(&form.instruction) {
+        Some(operation) => Copies::Reduce(operation),
+        None => Copies::Out,
+    }
+}
+
+/// Tensors, and where copies begin.
+type Tensors = Vec<(Tensor, Vec<Vec<i64>>)>;
 
 /// Input: bytes of the tile, mask of blocks, corner.
 fn input(tensor: &Tensor, mask: u64, corner: &[i64]) -> Vec<u64> {
@@ -378,8 +538,12 @@ fn input(tensor: &Tensor, mask: u64, corner: &[i64]) -> Vec<u64> {
 }
 
 fn what(tensor: &Tensor, corner: &[i64]) -> String {
+    let columns = match &tensor.columns {
+        Some(columns) => format!(", {columns:?} of {:?}", tensor.dims),
+        None => String::new(),
+    };
     format!(
-        "{:?}, tile {:?}, swizzle {:?}, interleave {:?}, steps {:?}{}, at {corner:?}",
+        "{:?}, tile {:?}{columns}, swizzle {:?}, interleave {:?}, steps {:?}{}, at {corner:?}",
         tensor.data_type,
         tensor.tile,
         tensor.swizzle,
@@ -392,8 +556,9 @@ fn what(tensor: &Tensor, corner: &[i64]) -> String {
 /// Tests of a barrier after which a kernel goes on, to show what a copy moved that was not as long as expected.
 const PATIENCE: u64 = 1 << 20;
 
-fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
-    let multicast = form.operands.len() == 5;
+/// Loads; `bar` is the barrier with what follows it.
+fn load(form: &Form, tensors: Tensors, coordinates: &str, bar: &str) -> Scenario {
+    let multicast = form.says("multicast::cluster");
     let mask = if multicast { "; get(input, 1)" } else { "" };
     let act = format!(
         "var chosen = get(input, 1) >> cluster_rank() & 1;\n\
@@ -403,7 +568,7 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
          cluster_sync();\n\
          if (thread() == 0) {{\n\
          if (cluster_rank() == 0) {{\n\
-         @ = (data; tensor_map; {coordinates}; bar{mask})\n\
+         @ = (data; tensor_map; {coordinates}; {bar}{mask})\n\
          }}\n\
          }}\n\
          if (chosen == 1) {{ bar_wait_at_most(bar, 0, {PATIENCE}); }}\n"
@@ -412,7 +577,7 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
     let cases = move |seed| {
         let mut random = Random::new(seed, &name);
         let mut cases = Vec::new();
-        for (number, (tensor, corners)) in tensors(rank, Copies::In).into_iter().enumerate() {
+        for (number, (tensor, corners)) in tensors.iter().cloned().enumerate() {
             for corner in corners {
                 let (blocks, mask) = if multicast {
                     [
@@ -454,7 +619,13 @@ fn load(form: &Form, rank: usize, coordinates: &str) -> Scenario {
 }
 
 /// Stores and reductions: elements out of bounds are left out.
-fn store(form: &Form, rank: usize, coordinates: &str) -> Scenario {
+fn store(
+    form: &Form,
+    rank: usize,
+    tensors: Tensors,
+    copies: Copies,
+    coordinates: &str,
+) -> Scenario {
     let act = format!(
         "i = thread();\n\
          while (i < 1024) {{ store(at(data, 8 * i), 8, get(input, 2 + {rank} + i)); i = i + threads(); }}\n\
@@ -466,15 +637,11 @@ fn store(form: &Form, rank: usize, coordinates: &str) -> Scenario {
          bulk_wait();\n\
          }}\n"
     );
-    let copies = match Operation::of(&form.instruction) {
-        Some(operation) => Copies::Reduce(operation),
-        None => Copies::Out,
-    };
     let name = form.instruction.clone();
     let cases = move |seed| {
         let mut random = Random::new(seed, &name);
         let mut cases = Vec::new();
-        for (tensor, corners) in tensors(rank, copies) {
+        for (tensor, corners) in tensors.iter().cloned() {
             for corner in corners {
                 let mut bytes = |len: usize| match (copies, element(tensor.data_type)) {
                     (Copies::Reduce(_), Some(element)) => element.random_bytes(len, &mut random),
@@ -498,9 +665,9 @@ fn store(form: &Form, rank: usize, coordinates: &str) -> Scenario {
     Scenario::new([bulk::BEGIN, &act, bulk::SHOW].concat(), cases).shared(bulk::SHARED)
 }
 
-fn prefetch(form: &Form, rank: usize, coordinates: &str) -> Scenario {
+fn prefetch(form: &Form, tensors: Tensors, coordinates: &str) -> Scenario {
     // Evict normally.
-    let policy = if form.operands.len() > 2 {
+    let policy = if form.operands.len() > 2 && !form.instruction.contains("im2col") {
         "; 1220475499017404416"
     } else {
         ""
@@ -516,7 +683,7 @@ fn prefetch(form: &Form, rank: usize, coordinates: &str) -> Scenario {
     Scenario::new(body, move |seed| {
         let mut random = Random::new(seed, &name);
         let mut cases = Vec::new();
-        for (tensor, corners) in tensors(rank, Copies::In) {
+        for (tensor, corners) in tensors.iter().cloned() {
             let memory = random.bytes(tensor.extent().max(256));
             let output = Vec::from_iter(words(&memory[..256]));
             let case = Case::new(

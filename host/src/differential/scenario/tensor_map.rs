@@ -26,6 +26,7 @@ fn base(rank: usize) -> Tensor {
         dims: [64, 16, 8, 3, 2][..rank].to_vec(),
         strides: [512, 8192, 65_536, 196_608][..rank - 1].to_vec(),
         tile: [16, 4, 2, 1, 1][..rank].to_vec(),
+        columns: None,
         steps: vec![1; rank],
         swizzle: Swizzle::None,
         interleave: Interleave::None,
