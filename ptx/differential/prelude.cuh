@@ -2,12 +2,16 @@
 // and barriers written out in PTX. `prelude.rs` is the same in Rust.
 #pragma once
 
+#include <cuda/annotated_ptr>
 #include <cuda/ptx>
 #include <cuda/std/cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp4.h>
+#include <cuda_fp6.h>
 #include <cuda_fp8.h>
 #include <cuda_pipeline.h>
+#include <mma.h>
 
 using namespace cuda::std;
 
