@@ -137,10 +137,10 @@ impl Bundle {
         barriers::image(&self.folder)
     }
 
-    /// The matrix products.
+    /// The matrix products: Rust, C++.
     #[must_use]
-    pub fn wgmma(&self) -> PathBuf {
-        wgmma::cubin(&self.folder)
+    pub fn wgmma(&self) -> [PathBuf; 2] {
+        wgmma::cubins(&self.folder)
     }
 
     /// The corpus at one optimisation level.

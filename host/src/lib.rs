@@ -15,7 +15,7 @@
 //! | [`parity`] | every form of `cuda::ptx` against its twin in Rust |
 //! | [`guide`] | the guide's kernels on the GPU: launches, inputs, expected results, timing |
 //! | [`ported`] | a C++ kernel ported line by line, on the GPU |
-//! | [`wgmma`] | matrix products by warpgroups, on the GPU |
+//! | [`wgmma`] | matrix products by warpgroups, on the GPU and the CPU |
 //! | [`exec`] | executes PTX on the CPU and names mistakes in its use of barriers and copies |
 //! | [`formats`] | the narrow floating-point types: decoding, rounding, exact sums |
 //! | [`differential`] | every form on the GPU: Rust against C++ against the PTX ISA |

@@ -102,15 +102,15 @@ impl SelfTest {
             Ok(format!("{launches} launches"))
         });
         for element in wgmma::Element::ALL {
-            test.check(format!("{} in Rust, cubin", element.kernel()), || {
+            test.check(format!("{} in Rust and C++, cubin", element.kernel()), || {
                 let job = ChildJob::Wgmma(wgmma::Job {
-                    image: bundle.wgmma(),
+                    images: bundle.wgmma(),
                     element,
                 });
                 let outcome: wgmma::Outcome = child::run(&job, guide::LIMIT)?;
                 Ok(format!(
-                    "{} launches, off by {:.1e} of the products' magnitudes, {:.1e} allowed",
-                    outcome.launches, outcome.error, outcome.tolerance
+                    "{} launches, off by at most {:.2} of what the model allows, and by {:.1e} of the products' magnitudes",
+                    outcome.launches, outcome.error.of_bound, outcome.error.of_products
                 ))
             });
         }
