@@ -74,6 +74,21 @@ ON_GPU u64 grid_thread() {
 
 ON_GPU void sync() { __syncthreads(); }
 
+// Where shared memory starts, in the units of a matrix descriptor.
+ON_GPU u64 matrix_start(const void* memory) { return (smem(memory) & 0x3ffff) >> 4; }
+
+// Lets multiplications of the warpgroup see shared memory and registers.
+ON_GPU void warpgroup_begin() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// Waits for all multiplications of the warpgroup.
+ON_GPU void warpgroup_end() {
+    asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
 ON_GPU u64 cluster_rank() {
     u32 rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));

@@ -94,6 +94,26 @@ unsafe fn sync() {
     nvptx::_syncthreads();
 }
 
+/// Where shared memory starts, in the units of a matrix descriptor.
+#[inline(always)]
+unsafe fn matrix_start(memory: *mut u8) -> u64 {
+    u64::from(as_ptr_smem(memory) & 0x3_ffff) >> 4
+}
+
+/// Lets multiplications of the warpgroup see shared memory and registers.
+#[inline(always)]
+unsafe fn warpgroup_begin() {
+    asm!("fence.proxy.async.shared::cta;");
+    sync();
+    asm!("wgmma.fence.sync.aligned;");
+}
+
+/// Waits for all multiplications of the warpgroup.
+#[inline(always)]
+unsafe fn warpgroup_end() {
+    asm!("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;");
+}
+
 #[inline(always)]
 unsafe fn cluster_rank() -> u64 {
     let rank: u32;

@@ -8,7 +8,7 @@ use crate::differential::form::words;
 use crate::parity::beyond::{Output, pointee, register, statement};
 use crate::spec::{Arg, Scalar, Type, Variant};
 
-pub(super) fn call(call: &Call, variant: &Variant) -> Result<String> {
+pub(super) fn call(call: &Call, variant: &Variant, around: Option<[&str; 2]>) -> Result<String> {
     let immediates = call.immediates(variant)?;
     let mut block = Block {
         result: call.result(),
@@ -34,6 +34,10 @@ pub(super) fn call(call: &Call, variant: &Variant) -> Result<String> {
         .end()
         .with_context(|| format!("`{}`", variant.ptx))?;
     let statement = statement(variant, &immediates);
+    let statement = match around {
+        Some([begin, end]) => format!("::{begin}\n{statement}\n::{end}"),
+        None => statement,
+    };
     let lines = [&values, &variables, &vec![statement], &after].map(|lines| lines.join("\n"));
     let [values, variables, statement, after] = lines;
     let results = results.iter().map(|name| format!("u64 {name};\n"));

@@ -33,6 +33,7 @@ pub const RUST_PRELUDE: &str = "\
 #![feature(abi_ptx, asm_experimental_arch, f16, stdarch_nvptx)]
 #![allow(warnings)]
 use cuda_ptx::*;
+use cuda_ptx::warpgroup::*;
 cuda_ptx::panic_trap!();
 ";
 
@@ -77,7 +78,7 @@ pub fn rust(name: &str, scenario: &Scenario, mirror: Mirror) -> Result<String> {
             let (variable, value) = declaration(rest)?;
             writeln!(out, "let {variable}: *mut u8 = {value};")?;
         } else if let Some(call) = Call::parse(line)? {
-            out += &rust_call(&call, mirror)?;
+            out += &rust_call(&call, mirror, scenario.around_call)?;
         } else {
             writeln!(out, "{line}")?;
         }
@@ -131,7 +132,7 @@ pub fn cxx(
         } else if let Some(call) = Call::parse(line)? {
             out += &match form {
                 Some(form) => cxx_call(&call, form, mirror)?,
-                None => beyond::call(&call, mirror.variant)?,
+                None => beyond::call(&call, mirror.variant, scenario.around_call)?,
             };
         } else {
             writeln!(out, "{line}")?;
@@ -242,7 +243,7 @@ impl<'c> Operands<'c> {
     }
 }
 
-fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
+fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<String> {
     let variant = mirror.variant;
     let mut immediates = call.immediates(variant)?.into_iter();
     let mut operands = Operands {
@@ -312,7 +313,21 @@ fn rust_call(call: &Call, mirror: Mirror) -> Result<String> {
         .with_context(|| format!("`{}`", variant.ptx))?;
     let function = &mirror.overload.rust_name;
     let mut text = before;
-    writeln!(text, "let returned = {function}({});", arguments.join(", "))?;
+    let [begin, end] = around.unwrap_or_default();
+    if around.is_some() {
+        // Operands are there before.
+        for (number, argument) in arguments.iter_mut().enumerate() {
+            if !argument.starts_with("&mut ") {
+                writeln!(text, "let argument_{number} = {argument};")?;
+                *argument = format!("argument_{number}");
+            }
+        }
+    }
+    writeln!(
+        text,
+        "{begin}\nlet returned = {function}({});\n{end}",
+        arguments.join(", ")
+    )?;
     match &variant.result {
         None => {}
         Some(Arg {

@@ -45,6 +45,9 @@ pub struct Scenario {
     pub takes_map: bool,
     /// The registers that a thread is given, where it matters.
     pub registers: Option<u32>,
+    /// Statements right before each call of the form, when its operands are there, and right behind it, before its
+    /// results are looked at.
+    pub around_call: Option<[&'static str; 2]>,
     /// The launches for a seed.
     pub cases: Box<dyn Fn(u64) -> Vec<Case>>,
 }
@@ -56,12 +59,18 @@ impl Scenario {
             shared: 0,
             takes_map: false,
             registers: None,
+            around_call: None,
             cases: Box::new(cases),
         }
     }
 
     fn shared(mut self, bytes: usize) -> Self {
         self.shared = bytes;
+        self
+    }
+
+    fn around_call(mut self, before: &'static str, behind: &'static str) -> Self {
+        self.around_call = Some([before, behind]);
         self
     }
 
