@@ -15,6 +15,7 @@
 //! | [`target`] | what a build target must have for an instruction |
 //! | [`bulk_copy`] | bulk and tensor copies with cache policies, in im2col modes, and into several GPUs |
 //! | [`collector`] | `tcgen05.mma` with its collector buffers, `.ashift`, and sparse forms that C++ lacks |
+//! | [`memory`] | atomic operations, loads and stores with an order |
 //! | [`warpgroup`] | matrix multiplication by a warpgroup: descriptors, accumulators, `wgmma.mma_async` |
 //! | [`shared!`], [`extern_shared!`] | objects in shared memory |
 //! | [`kernel!`], [`GridConstant`], [`TensorMap`] | entry points, launch attributes, parameters |
@@ -47,6 +48,7 @@ pub mod immediate;
 pub mod kernel;
 #[doc(hidden)]
 pub mod macros;
+pub mod memory;
 mod names;
 mod sealed;
 pub mod shared;

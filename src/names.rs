@@ -412,6 +412,16 @@ pub use crate::mbarrier::{
     mbarrier_try_wait_sem_scope, mbarrier_try_wait_sem_scope_suspend_time_hint,
     mbarrier_try_wait_suspend_time_hint,
 };
+pub use crate::memory::{
+    atom_add, atom_add_L2_cache_hint, atom_and, atom_and_L2_cache_hint, atom_cas, atom_dec,
+    atom_dec_L2_cache_hint, atom_exch, atom_exch_L2_cache_hint, atom_inc, atom_inc_L2_cache_hint,
+    atom_max, atom_max_L2_cache_hint, atom_min, atom_min_L2_cache_hint, atom_or,
+    atom_or_L2_cache_hint, atom_xor, atom_xor_L2_cache_hint, isspacep, ld_mmio, ld_sem_scope,
+    ld_volatile, ld_weak, red_add, red_add_L2_cache_hint, red_and, red_and_L2_cache_hint, red_dec,
+    red_dec_L2_cache_hint, red_inc, red_inc_L2_cache_hint, red_max, red_max_L2_cache_hint, red_min,
+    red_min_L2_cache_hint, red_or, red_or_L2_cache_hint, red_xor, red_xor_L2_cache_hint, st_mmio,
+    st_sem_scope, st_volatile, st_weak,
+};
 pub use crate::mma::{
     mma_sp_ordered_metadata_sync_m16n8k8, mma_sp_ordered_metadata_sync_m16n8k16,
     mma_sp_ordered_metadata_sync_m16n8k32, mma_sp_ordered_metadata_sync_m16n8k32_satfinite,

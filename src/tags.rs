@@ -68,6 +68,30 @@ pub struct space_cluster;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct space_shared;
 
+/// Any: a generic address says by itself which space it is in.
+///
+/// PTX writes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct space_generic;
+
+/// Memory of the thread: its stack.
+///
+/// PTX writes `.local`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct space_local;
+
+/// Constant memory.
+///
+/// PTX writes `.const`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct space_const;
+
+/// Parameters of the kernel.
+///
+/// PTX writes `.param`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct space_param;
+
 // scope: The threads that an ordering or an atomic operation concerns.
 
 /// The threads of the CTA.
@@ -518,6 +542,10 @@ seal!(
     space_global,
     space_cluster,
     space_shared,
+    space_generic,
+    space_local,
+    space_const,
+    space_param,
     scope_cta,
     scope_cluster,
     scope_gpu,

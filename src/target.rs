@@ -102,6 +102,10 @@ has!(ptx_75 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "75", target_fea
 pub struct ptx_76;
 has!(ptx_76 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "76", target_feature = "ptx76"));
 
+/// PTX ISA 7.7 or later.
+pub struct ptx_77;
+has!(ptx_77 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "77", target_feature = "ptx77"));
+
 /// PTX ISA 7.8 or later.
 pub struct ptx_78;
 has!(ptx_78 if any(not(target_arch = "nvptx64"), cuda_ptx_isa = "78", target_feature = "ptx78"));

@@ -408,3 +408,60 @@ fn a_matrix_is_transposed_within_a_warp() {
     });
     assert_eq!(run(body, 32), Vec::from_iter(expected));
 }
+
+#[test]
+fn vectors_are_changed_by_elements_and_128_bits_as_one() {
+    // Each thread adds to a vector, and swaps 128 bits if both halves are as expected.
+    let found = run_under(
+        &module(
+            "",
+            "mov.b32 %f1, 0f3F800000; mov.b32 %f2, 0f40000000;
+             atom.relaxed.gpu.global.add.v2.f32 {%f3, %f4}, [%rd2], {%f1, %f2};
+             red.relaxed.gpu.global.min.noftz.v2.f16x2 [%rd2+8], {0x3c003800, 0x40003c00};
+             { .reg .b128 %q<4>; mov.b64 %rd5, 5; mov.b64 %rd6, 0; mov.b64 %rd7, 9;
+               mov.b128 %q1, {%rd6, %rd6}; mov.b128 %q2, {%rd5, %rd7};
+               atom.relaxed.gpu.global.cas.b128 %q3, [%rd2+16], %q1, %q2;
+               mov.b128 {%rd8, %rd9}, %q3; }
+             setp.eq.u64 %p1, %rd8, 0; selp.u32 %r2, 1, 0, %p1;
+             red.relaxed.gpu.global.add.u32 [%rd2+32], %r2;",
+        )
+        .replace("[%rd2", "[%rd10")
+        .replace("mov.b32 %f1", "mov.u64 %rd10, scratch; mov.b32 %f1")
+        .replace(".visible", ".global .align 16 .b32 scratch[12] = {0, 0, 0x40003800, 0x38003c00, 0, 0, 0, 0, 0};\n.visible")
+        .replace("\nret;", "\nbar.sync 0; setp.gt.u32 %p2, %r1, 8; @%p2 bra END; add.s64 %rd11, %rd10, %rd3; ld.global.u32 %r3, [%rd11]; st.global.u32 [%rd4], %r3; END: ret;"),
+        &Grid::new([1; 3], [32, 1, 1]),
+        9,
+        3,
+    )
+    .unwrap();
+    let expected = [
+        32f32.to_bits(),
+        64f32.to_bits(),
+        0x3c00_3800,
+        0x3800_3c00,
+        5,
+        0,
+        9,
+        0,
+        1,
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_address_is_in_the_spaces_that_it_is_in() {
+    let text = module(
+        ".shared .align 4 .u32 mine;",
+        "mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; mov.u32 %r4, mine; cvt.u64.u32 %rd5, %r4;
+         cvta.shared.u64 %rd5, %rd5; mapa.u64 %rd6, %rd5, %r3; barrier.cluster.arrive; barrier.cluster.wait;
+         isspacep.global %p1, %rd2; isspacep.shared::cta %p2, %rd5; isspacep.shared::cta %p3, %rd6;
+         isspacep.shared::cluster %p4, %rd6; isspacep.local %p5, %rd6;
+         selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 2, 0, %p2; selp.u32 %r7, 4, 0, %p3; selp.u32 %r8, 8, 0, %p4;
+         selp.u32 %r9, 16, 0, %p5; add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r7; add.u32 %r5, %r5, %r8;
+         add.u32 %r5, %r5, %r9; mul.wide.u32 %rd7, %r2, 4; add.s64 %rd7, %rd2, %rd7; st.global.u32 [%rd7], %r5;
+         barrier.cluster.arrive; barrier.cluster.wait;",
+    );
+    let mut grid = Grid::new([2, 1, 1], [1, 1, 1]);
+    grid.cluster = Some([2, 1, 1]);
+    assert_eq!(run_under(&text, &grid, 2, 0).unwrap(), [11, 11]);
+}

@@ -150,6 +150,64 @@ fn a_wrong_type_says_what_there_is() {
 }
 
 #[test]
+fn accesses_that_there_are_not_say_what_there_is() {
+    compile(
+        "let _: u64 = atom_add(sem_relaxed, scope_cta, space_shared, bar, 1);
+         let _: i64 = atom_add(sem_acq_rel, scope_sys, space_generic, bar.cast::<i64>(), -1);
+         let _: f32 = atom_exch(sem_release, scope_cluster, space_cluster, x, 1.0);
+         let _: u128 = atom_cas(sem_acquire, scope_gpu, space_global, x.cast::<u128>(), 1, 2);
+         red_add_L2_cache_hint(sem_release, scope_gpu, space_global, x.cast::<[f32; 4]>(), [1.0; 4], 7);
+         let _: [f16; 8] = atom_min(sem_relaxed, scope_gpu, space_global, x.cast(), [f16::from_bits(0); 8]);
+         let _: [u8; 4] = ld_sem_scope(sem_acquire, scope_gpu, space_global, x.cast_const().cast());
+         st_weak(space_cluster, x.cast(), [1_u16, 2]);
+         st_mmio(sem_relaxed, scope_sys, space_global, x.cast(), 1_u8);
+         let _ = isspacep(space_local, x);",
+    )
+    .unwrap();
+    fails(
+        "atom_inc(sem_relaxed, scope_gpu, space_global, x, 1.0);",
+        &[
+            "there is no atomic operation `cuda_ptx::op_inc` on `f32`",
+            "inc, dec: u32",
+        ],
+    );
+    fails(
+        "atom_min(sem_relaxed, scope_gpu, space_global, x, 1.0);",
+        &["there is no atomic operation `cuda_ptx::op_min` on `f32`"],
+    );
+    fails(
+        "red_add(sem_acquire, scope_gpu, space_global, x, 1.0);",
+        &[
+            "`red` does not have the semantics `cuda_ptx::sem_acquire`",
+            "there is: sem_relaxed | sem_release",
+        ],
+    );
+    fails(
+        "st_sem_scope(sem_acquire, scope_gpu, space_global, x, 1.0);",
+        &["`st` does not have the semantics `cuda_ptx::sem_acquire`"],
+    );
+    fails(
+        "ld_sem_scope(sem_weak, scope_gpu, space_global, x);",
+        &[
+            "`ld` does not have the semantics `cuda_ptx::sem_weak`",
+            "`ld_weak`",
+        ],
+    );
+    fails(
+        "ld_weak(space_global, x.cast::<[f64; 8]>());",
+        &["`ld` and `st` do not move `[f64; 8]` at once"],
+    );
+    fails(
+        "red_add(sem_relaxed, scope_gpu, space_shared, x.cast(), [1.0_f32, 2.0]);",
+        &["this form is of global memory, not of `cuda_ptx::space_shared`"],
+    );
+    fails(
+        "ld_mmio(sem_relaxed, scope_sys, space_global, x.cast::<[f32; 2]>());",
+        &["`.mmio` accesses are of one scalar, not of `[f32; 2]`"],
+    );
+}
+
+#[test]
 fn a_missing_argument_is_shown() {
     fails(
         "mbarrier_init(bar)",

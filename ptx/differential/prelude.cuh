@@ -225,6 +225,22 @@ ON_GPU u64 watch(u8* memory) {
     return value;
 }
 
+// The same of 4 bytes: a flag.
+ON_GPU void raise(u8* flag) { asm volatile("st.relaxed.sys.u32 [%0], 1;" :: "l"(flag) : "memory"); }
+
+ON_GPU u64 is_raised(u8* flag) {
+    u32 value;
+    asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value;
+}
+
+// A generic address of local memory.
+ON_GPU u8* local_place() {
+    u64 address;
+    asm volatile("{\n\t.local .align 8 .b8 LOCAL_place[8];\n\tcvta.local.u64 %0, LOCAL_place;\n\t}" : "=l"(address));
+    return reinterpret_cast<u8*>(address);
+}
+
 ON_GPU void full_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 ON_GPU void tensor_load(u8* to, u8* map, u64 x, u8* bar) {

@@ -312,6 +312,27 @@ unsafe fn watch(memory: *mut u8) -> u64 {
     value
 }
 
+/// The same of 4 bytes: a flag.
+#[inline(always)]
+unsafe fn raise(flag: *mut u8) {
+    asm!("st.relaxed.sys.u32 [{}], 1;", in(reg64) flag);
+}
+
+#[inline(always)]
+unsafe fn is_raised(flag: *mut u8) -> u64 {
+    let value: u32;
+    asm!("ld.relaxed.sys.u32 {}, [{}];", out(reg32) value, in(reg64) flag);
+    value as u64
+}
+
+/// A generic address of local memory.
+#[inline(always)]
+unsafe fn local_place() -> *mut u8 {
+    let address: u64;
+    asm!("{{", ".local .align 8 .b8 LOCAL_place[8];", "cvta.local.u64 {}, LOCAL_place;", "}}", out(reg64) address, options(nomem));
+    address as *mut u8
+}
+
 #[inline(always)]
 unsafe fn full_fence() {
     asm!("fence.acq_rel.sys;");

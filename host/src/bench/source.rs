@@ -194,7 +194,9 @@ fn argument(
     match &arg.ty {
         Type::Tag(tag) => tag.name.clone(),
         Type::Immediate { low, .. } => language.immediate(*low),
-        Type::Pointer { space, mutable, to } => {
+        Type::Pointer {
+            space, mutable, to, ..
+        } => {
             let base = match space {
                 _ if !*chained && linked_space(setup) == Some(*space) => {
                     *chained = true;

@@ -151,7 +151,7 @@ fn cxx(scalar: Scalar) -> &'static str {
         Scalar::U16 | Scalar::Bits(16) => "uint16_t",
         Scalar::U32 | Scalar::Bits(32) => "uint32_t",
         Scalar::U64 | Scalar::Bits(64) => "uint64_t",
-        Scalar::Bits(128) => "bits128",
+        Scalar::U128 | Scalar::Bits(128) => "bits128",
         Scalar::Bits(_) => "bits256",
     }
 }

@@ -290,7 +290,8 @@ pub enum AtomOp {
 
 /// Whether there are reductions and atomics of these.
 pub fn reduces(f: AtomOp, ty: Ty) -> bool {
-    let halves = matches!(ty, Ty::F16 | Ty::Bf16) && matches!(f, AtomOp::Min | AtomOp::Max);
+    let halves = matches!(ty, Ty::F16 | Ty::Bf16 | Ty::F16x2 | Ty::Bf16x2)
+        && matches!(f, AtomOp::Min | AtomOp::Max);
     let exact = matches!(f, AtomOp::Add) || halves || !ty.float();
     (16..=64).contains(&ty.bits()) && exact
 }
@@ -545,6 +546,8 @@ pub enum Op {
     },
     Isspacep {
         space: Space,
+        /// `.shared::cta`: of the executing CTA alone.
+        own: bool,
         p: Reg,
         a: Src,
     },
@@ -559,14 +562,17 @@ pub enum Op {
         dst: Dst,
         a: Src,
     },
+    /// `atom` and `red`. Elements of a vector are changed one by one; two halves of 128 bits together.
     Atom {
         space: Space,
         f: AtomOp,
         ty: Ty,
-        dst: Option<Dst>,
+        /// Empty for `red`.
+        dsts: Vec<Option<Dst>>,
         addr: Addr,
-        b: Src,
-        c: Src,
+        b: Vec<Src>,
+        /// What `cas` writes.
+        c: Vec<Src>,
     },
     Bra {
         target: u32,

@@ -16,6 +16,15 @@ use super::shape::{
 use super::{docs, support};
 use crate::spec::{Family, Overload, Rule, Scalar, Type, Variant};
 
+/// Whether a function of the family is generated.
+pub(super) fn is_generated(family: &Family) -> bool {
+    let mut overloads = family
+        .functions
+        .iter()
+        .flat_map(|function| &function.overloads);
+    overloads.any(|overload| overload.by_hand().is_none())
+}
+
 /// The text of `src/<family>.rs`.
 pub(super) fn module(family: &Family) -> Result<String> {
     let mut body = String::new();
@@ -601,10 +610,16 @@ fn concrete(variant: &Variant, shape: &Shape) -> Vec<Variant> {
 fn with_scalar(ty: &Type, new: Scalar) -> Type {
     match ty.clone() {
         Type::Scalar(_) => Type::Scalar(new),
-        Type::Pointer { space, mutable, .. } => Type::Pointer {
+        Type::Pointer {
+            space,
+            mutable,
+            len,
+            ..
+        } => Type::Pointer {
             space,
             mutable,
             to: new,
+            len,
         },
         Type::Array { len, .. } => Type::Array { of: new, len },
         Type::Out { len, .. } => Type::Out { of: new, len },

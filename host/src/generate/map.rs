@@ -128,7 +128,7 @@ fn cpp_scalar(of: Scalar) -> &'static str {
         Scalar::F16x2 => "__half2",
         Scalar::Bf16x2 => "__nv_bfloat162",
         Scalar::Bool => "bool",
-        Scalar::Bits(_) => "T",
+        Scalar::U128 | Scalar::Bits(_) => "T",
         Scalar::Any => "void",
     }
 }

@@ -68,7 +68,7 @@ pub fn outputs(spec: &Spec) -> Result<Vec<Output>> {
         ("src/names.rs".to_string(), support::names(spec)),
         ("src/macros.rs".to_string(), macros::macros(spec)?),
     ];
-    for family in &spec.families {
+    for family in spec.families.iter().filter(|it| device::is_generated(it)) {
         files.push((format!("src/{}.rs", family.name), device::module(family)?));
     }
     let mut outputs = files

@@ -24,7 +24,10 @@ pub(super) fn tags(spec: &Spec) -> String {
         let _ = writeln!(out, "// {}: {}\n", family.name, family.doc);
         for tag in &family.tags {
             out += &doc(&tag.doc);
-            let spelling = format!("PTX writes `{}`.", tag.ptx);
+            let spelling = match tag.ptx.as_str() {
+                "" => "PTX writes nothing.".to_string(),
+                ptx => format!("PTX writes `{ptx}`."),
+            };
             out += &doc("");
             out += &doc(&spelling);
             let _ = writeln!(

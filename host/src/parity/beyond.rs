@@ -151,7 +151,7 @@ fn input(name: &str, index: Option<usize>, ty: &Type) -> String {
             Space::Global => format!("__cvta_generic_to_global({element})"),
             Space::Generic => element,
         },
-        Type::Scalar(of) if *of == Scalar::Bool || of.bits() == 8 => {
+        Type::Scalar(of) | Type::Array { of, .. } if *of == Scalar::Bool || of.bits() == 8 => {
             format!("static_cast<uint32_t>({element})")
         }
         _ => element,

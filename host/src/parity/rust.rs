@@ -23,7 +23,7 @@ pub fn kernel(name: &str, mirror: Mirror) -> String {
     let mut twin = Twin::default();
     for (position, arg) in variant.args.iter().enumerate() {
         match &arg.ty {
-            Type::Pointer { mutable, to, .. } if is_shared(&arg.ty) => twin.shared(*mutable, *to),
+            ty if is_shared(ty) => twin.shared(ty),
             Type::Scalar(scalar) if is_loaded(arg) => twin.loaded(position, *scalar),
             ty => twin.argument(position, ty),
         }
@@ -96,8 +96,20 @@ pub fn is_loaded(arg: &Arg) -> bool {
     }
 }
 
-fn pointee(to: Scalar) -> &'static str {
-    if to == Scalar::Any { "u8" } else { to.rust() }
+/// The type of a pointer, as in `*mut [f32; 2]`.
+pub fn pointer(ty: &Type) -> String {
+    let Type::Pointer {
+        mutable, to, len, ..
+    } = ty
+    else {
+        unreachable!("only pointers come here")
+    };
+    let qualifier = if *mutable { "mut" } else { "const" };
+    let to = if *to == Scalar::Any { "u8" } else { to.rust() };
+    match len {
+        Some(len) => format!("*{qualifier} [{to}; {len}]"),
+        None => format!("*{qualifier} {to}"),
+    }
 }
 
 /// How a value travels through kernel parameters: their type and number.
@@ -106,7 +118,7 @@ fn parts(scalar: Scalar) -> (&'static str, usize) {
         Scalar::Bool => ("u32", 1),
         Scalar::F16 | Scalar::Bf16 => ("u16", 1),
         Scalar::F16x2 | Scalar::Bf16x2 => ("u32", 1),
-        Scalar::Bits(128) => ("u64", 2),
+        Scalar::Bits(128) | Scalar::U128 => ("u64", 2),
         Scalar::Bits(256) => ("u64", 4),
         other => (other.rust(), 1),
     }
@@ -125,13 +137,9 @@ struct Twin {
 
 impl Twin {
     /// A pointer to an object of its own in shared memory.
-    fn shared(&mut self, mutable: bool, to: Scalar) {
+    fn shared(&mut self, ty: &Type) {
         let object = format!("SHARED.as_mut_ptr().byte_add({})", self.shared);
-        self.arguments.push(format!(
-            "{object} as *{} {}",
-            if mutable { "mut" } else { "const" },
-            pointee(to)
-        ));
+        self.arguments.push(format!("{object} as {}", pointer(ty)));
         self.shared += SHARED_STRIDE;
     }
 
@@ -146,13 +154,9 @@ impl Twin {
         let argument = match ty {
             Type::Tag(tag) => tag.name.clone(),
             Type::Immediate { low, .. } => format!("n32::<{low}>"),
-            Type::Pointer { mutable, to, .. } => {
+            Type::Pointer { .. } => {
                 self.parameters.push(format!("{name}: *mut u64"));
-                format!(
-                    "{name} as *{} {}",
-                    if *mutable { "mut" } else { "const" },
-                    pointee(*to)
-                )
+                format!("{name} as {}", pointer(ty))
             }
             Type::Scalar(scalar) => self.value(&name, *scalar),
             Type::Array { of, len } => {
@@ -196,7 +200,11 @@ impl Twin {
             let names = Vec::from_iter((0..count).map(|part| format!("{name}_{part}")));
             self.parameters
                 .extend(names.iter().map(|name| format!("{name}: {part}")));
-            return format!("[{}]", names.join(", "));
+            let halves = format!("[{}]", names.join(", "));
+            return match scalar {
+                Scalar::U128 => format!("core::mem::transmute::<[u64; 2], u128>({halves})"),
+                _ => halves,
+            };
         }
         self.parameters.push(format!("{name}: {part}"));
         match scalar {
@@ -221,6 +229,10 @@ impl Twin {
                 "core::mem::transmute::<{}, {part}>({element})",
                 other.rust()
             )],
+            (_, Scalar::U128) => vec![
+                format!("{element} as u64"),
+                format!("({element} >> 64) as u64"),
+            ],
             _ => (0..count)
                 .map(|part| format!("{element}[{part}]"))
                 .collect(),

@@ -19,7 +19,7 @@ pub struct Tag {
     pub family: String,
     /// Its full name, e.g. `sem_release`.
     pub name: String,
-    /// How PTX spells it, with the leading dot, e.g. `.release`.
+    /// How PTX spells it, with the leading dot, e.g. `.release`; empty if it has no word for it.
     pub ptx: String,
     /// One sentence.
     pub doc: String,
@@ -109,7 +109,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<TagTable> {
         } else {
             (rest, doc)
         };
-        if !ptx.starts_with('.') || doc.is_empty() {
+        if !(ptx.starts_with('.') || ptx == "-") || doc.is_empty() {
             bail!("{at}: expected `NAME .ptx DESCRIPTION`, found `{content}`");
         }
         if family.member(member).is_some() {

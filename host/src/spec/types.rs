@@ -30,6 +30,8 @@ pub enum Type {
         mutable: bool,
         /// What it points to.
         to: Scalar,
+        /// How many of them, if it points to an array.
+        len: Option<usize>,
     },
     /// Values in several registers.
     Array {
@@ -92,6 +94,7 @@ pub enum Scalar {
     F16x2,
     Bf16x2,
     Bool,
+    U128,
     /// Any type of this many bits: 8, 16, 32, 64, 128 or 256.
     Bits(u16),
     /// Behind a pointer: any type (`void` in C++).
@@ -116,6 +119,7 @@ const SCALARS: &[(&str, Scalar)] = &[
     ("f16x2", Scalar::F16x2),
     ("bf16x2", Scalar::Bf16x2),
     ("bool", Scalar::Bool),
+    ("u128", Scalar::U128),
     ("b8", Scalar::Bits(8)),
     ("b16", Scalar::Bits(16)),
     ("b32", Scalar::Bits(32)),
@@ -132,6 +136,7 @@ impl Scalar {
             Scalar::U8 => 8,
             Scalar::U16 | Scalar::I16 | Scalar::F16 | Scalar::Bf16 => 16,
             Scalar::U64 | Scalar::I64 | Scalar::F64 => 64,
+            Scalar::U128 => 128,
             Scalar::Bits(bits) => bits,
             _ => 32,
         }
@@ -154,6 +159,7 @@ impl Scalar {
             Scalar::F16x2 => "f16x2",
             Scalar::Bf16x2 => "bf16x2",
             Scalar::Bool => "bool",
+            Scalar::U128 => "u128",
             Scalar::Bits(128) => "[u64; 2]",
             Scalar::Bits(_) => "[u64; 4]",
             Scalar::Any => "()",
@@ -223,10 +229,15 @@ fn pointer_to(text: &str, space: Space) -> Result<Type, String> {
     } else {
         return Err(format!("expected `*mut T` or `*const T`, found `{text}`"));
     };
+    let (to, len) = match array(to.trim())? {
+        Some((of, len)) => (of, Some(len)),
+        None => (Scalar::parse(to.trim())?, None),
+    };
     Ok(Type::Pointer {
         space,
         mutable,
-        to: Scalar::parse(to.trim())?,
+        to,
+        len,
     })
 }
 

@@ -24,7 +24,7 @@ use super::scenario::Scenario;
 use crate::parity::cxx;
 use crate::parity::form::{Form as Declaration, Slot};
 use crate::parity::matching::Mirror;
-use crate::parity::rust::immediates;
+use crate::parity::rust::{immediates, pointer};
 use crate::spec::{Arg, Scalar, Type, Variant};
 
 /// What all kernels of a language begin with.
@@ -258,11 +258,7 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
             Type::Immediate { .. } => {
                 format!("n32::<{{{}}}>", immediates.next().unwrap_or_default())
             }
-            Type::Pointer { mutable, to, .. } => {
-                let to = if *to == Scalar::Any { "u8" } else { to.rust() };
-                let kind = if *mutable { "mut" } else { "const" };
-                format!("({}) as *{kind} {to}", operands.one()?)
-            }
+            ty @ Type::Pointer { .. } => format!("({}) as {}", operands.one()?, pointer(ty)),
             Type::Scalar(scalar) => rust_value(*scalar, operands.next(words(*scalar))?),
             Type::Array { of, len } => {
                 let elements = operands
@@ -342,6 +338,9 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
             )?;
         }
         Some(Arg { ty, .. }) => {
+            if *ty == Type::Scalar(Scalar::U128) {
+                text += "let returned = core::mem::transmute::<u128, [u64; 2]>(returned);\n";
+            }
             let (of, len) = match ty {
                 Type::Scalar(scalar) => (Scalar::U64, words(*scalar)),
                 Type::Array { of, len } => (*of, *len),
@@ -368,6 +367,7 @@ fn rust_value(scalar: Scalar, words: &[&str]) -> String {
     match (scalar, words) {
         (Scalar::Bool, [word]) => format!("({word}) != 0"),
         (_, [word]) => format!("value::<{}>({word})", scalar.rust()),
+        (Scalar::U128, words) => format!("core::mem::transmute::<_, u128>([{}])", words.join(", ")),
         (_, words) => format!("[{}]", words.join(", ")),
     }
 }

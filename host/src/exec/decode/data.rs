@@ -153,7 +153,7 @@ impl<'a> Decoder<'_, 'a> {
         })
     }
 
-    pub(super) fn atom(&self, name: &str, q: &mut Quals, o: &[Operand]) -> Result<Op> {
+    pub(super) fn atom<'o>(&self, name: &str, q: &mut Quals, o: &[Operand<'o>]) -> Result<Op> {
         let asynchronous = q.take("async");
         q.strength();
         let f = atom_op(q).context("expected an operation")?;
@@ -162,26 +162,50 @@ impl<'a> Decoder<'_, 'a> {
         }
         q.take("noftz");
         let space = q.space();
+        let lanes = q
+            .one_of(&[("v2", 2), ("v4", 4), ("v8", 8)])
+            .unwrap_or(1usize);
         let ty = q.ty()?;
         let o = q.without_policy(o);
         q.hints();
+        let wide = ty == Ty::B128 && matches!(f, AtomOp::Exch | AtomOp::Cas);
+        let (ty, count) = if wide { (Ty::B64, 2) } else { (ty, lanes) };
         check_atom(f, ty)?;
+        let parts = |operand: &Operand<'o>| {
+            let parts = match operand {
+                wide_one if wide => halves(wide_one)?.to_vec(),
+                Operand::Vector(parts) if lanes > 1 => parts.clone(),
+                one => vec![one.clone()],
+            };
+            ensure!(parts.len() == count, "expected {count} registers");
+            Ok(parts)
+        };
+        let sources = |operand: &Operand<'o>| {
+            let parts = parts(operand)?;
+            parts
+                .iter()
+                .map(|part| self.src(part, ty))
+                .collect::<Result<Vec<_>>>()
+        };
         let first = usize::from(name == "atom");
-        let count = first + if f == AtomOp::Cas { 3 } else { 2 };
-        expect(o, count)?;
+        expect(o, first + if f == AtomOp::Cas { 3 } else { 2 })?;
         Ok(Op::Atom {
             space,
             f,
             ty,
-            dst: match first {
-                1 => self.dst_or_sink(&o[0])?,
-                _ => None,
+            dsts: match (first, &o[0]) {
+                (0, _) => Vec::new(),
+                (_, Operand::Sink) => vec![None; count],
+                (_, old) => parts(old)?
+                    .iter()
+                    .map(|part| self.dst_or_sink(part))
+                    .collect::<Result<_>>()?,
             },
             addr: self.addr(&o[first])?,
-            b: self.src(&o[first + 1], ty)?,
+            b: sources(&o[first + 1])?,
             c: match o.get(first + 2) {
-                Some(c) => self.src(c, ty)?,
-                None => Src::Imm(0),
+                Some(c) => sources(c)?,
+                None => vec![Src::Imm(0); count],
             },
         })
     }
@@ -287,10 +311,12 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     pub(super) fn isspacep(&self, q: &mut Quals, o: &[Operand]) -> Result<Op> {
+        let own = q.parts.contains(&"shared") || q.parts.contains(&"shared::cta");
         let space = q.space();
         expect(o, 2)?;
         Ok(Op::Isspacep {
             space,
+            own,
             p: self.pred_dst(&o[0])?,
             a: self.src(&o[1], Ty::U64)?,
         })

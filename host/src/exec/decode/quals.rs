@@ -100,10 +100,10 @@ impl<'a> Quals<'a> {
     }
 
     pub fn strength(&mut self) -> Strength {
-        let strong = [
-            "relaxed", "acquire", "release", "volatile", "acq_rel", "mmio",
-        ];
-        if strong.into_iter().any(|name| self.take(name)) {
+        // `.mmio.relaxed` has both.
+        let mmio = self.take("mmio");
+        let strong = ["relaxed", "acquire", "release", "volatile", "acq_rel"];
+        if strong.into_iter().any(|name| self.take(name)) || mmio {
             Strength::Strong
         } else {
             self.take("weak");

@@ -352,7 +352,7 @@ impl<'a> Machine<'a> {
             space,
             f,
             ty,
-            dst,
+            dsts,
             addr,
             b,
             c,
@@ -361,13 +361,17 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         let addresses = warp.read(at, addr.base);
-        let (b, c) = (warp.read(at, *b), warp.read(at, *c));
+        let read = |sources: &[Src]| -> Vec<Lanes> {
+            sources.iter().map(|src| warp.read(at, *src)).collect()
+        };
+        let (b, c) = (read(b), read(c));
         let size = ty.bytes();
-        let mut old = [0; 32];
+        let total = size * b.len() as u32;
+        let mut old = vec![[0; 32]; b.len()];
         for lane in lanes(active) {
-            let number_of_lane = lane as usize;
-            let address = addresses[number_of_lane].wrapping_add_signed(addr.offset);
-            let place = self.resolve(*space, address, size, size).at(lane)?;
+            let this = lane as usize;
+            let address = addresses[this].wrapping_add_signed(addr.offset);
+            let place = self.resolve(*space, address, total, total).at(lane)?;
             if !matches!(place, Place::Global { .. } | Place::Shared { .. }) {
                 return Err(Fault::new(
                     Check::OutOfBounds,
@@ -377,22 +381,41 @@ impl<'a> Machine<'a> {
             }
             self.writable(place).at(lane)?;
             self.acquire_location(warp, lane, place);
-            self.note(warp, lane, place, size, inst.line, (false, true, false))
+            self.note(warp, lane, place, total, inst.line, (false, true, false))
                 .at(lane)?;
-            self.note(warp, lane, place, size, inst.line, (true, true, false))
+            self.note(warp, lane, place, total, inst.line, (true, true, false))
                 .at(lane)?;
             self.release_location(warp, lane, place);
-            let bytes = self.bytes(place, size);
-            let before = number_of(bytes);
-            let after = alu::atomic(*f, *ty, before, b[number_of_lane], c[number_of_lane]);
-            bytes.copy_from_slice(&after.to_le_bytes()[..size as usize]);
-            old[number_of_lane] = before;
-            self.progress += u64::from(before != after);
+            let bytes = self.bytes(place, total);
+            let parts = Vec::from_iter(bytes.chunks(size as usize).map(number_of));
+            // 128 bits are compared as a whole.
+            let differs = *f == AtomOp::Cas
+                && (parts.iter().zip(&b)).any(|(part, b)| *part != b[this] & mask(ty.bits()));
+            let mut changed = false;
+            for (index, chunk) in bytes.chunks_mut(size as usize).enumerate() {
+                let before = parts[index];
+                let after = match differs {
+                    true => before,
+                    false => alu::atomic(*f, *ty, before, b[index][this], c[index][this]),
+                };
+                chunk.copy_from_slice(&after.to_le_bytes()[..size as usize]);
+                old[index][this] = before;
+                changed |= before != after;
+            }
+            self.progress += u64::from(changed);
         }
-        if let Some(dst) = dst {
-            warp.write(at, *dst, active, &old);
+        for (dst, old) in dsts.iter().zip(&old) {
+            if let Some(dst) = dst {
+                warp.write(at, *dst, active, old);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a generic address is in the shared memory of the executing CTA.
+    pub(super) fn is_own_shared(&self, address: u64) -> bool {
+        let rank = (address.wrapping_sub(SHARED_WINDOW) as u32 >> 24).checked_sub(1);
+        rank.is_none_or(|rank| rank == self.at.1 as u32)
     }
 }
 

@@ -239,11 +239,11 @@ impl<'a> Machine<'a> {
                 });
                 warp.write(at, *dst, active, &values);
             }
-            Op::Isspacep { space, p, a } => {
+            Op::Isspacep { space, own, p, a } => {
                 let a = warp.read(at, *a);
-                let held = (0..32).fold(0, |bits, lane| {
-                    bits | u32::from(space_of(a[lane]) == *space) << lane
-                });
+                let is_in =
+                    |address| space_of(address) == *space && (!own || self.is_own_shared(address));
+                let held = (0..32).fold(0, |bits, lane| bits | u32::from(is_in(a[lane])) << lane);
                 warp.write_predicate(at, *p, active, held);
             }
             _ => return None,

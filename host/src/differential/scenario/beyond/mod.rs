@@ -24,6 +24,7 @@ use crate::differential::form::Form;
 /// Why it cannot be run on this GPU.
 pub fn of(form: &Form, family: &str) -> Result<Scenario, String> {
     match family {
+        "atom" => memory::scenario(form),
         "barrier_cta" => barrier_cta::scenario(form),
         "cache" => cache::scenario(form),
         "convert" => convert::scenario(form),
@@ -32,7 +33,6 @@ pub fn of(form: &Form, family: &str) -> Result<Scenario, String> {
         "pacing" => pacing::scenario(form),
         "warp_collective" => collective::scenario(form),
         "wgmma" => wgmma::scenario(form),
-        "memory" => memory::scenario(form),
         _ => copies::scenario(form),
     }
 }
