@@ -25,8 +25,8 @@ const ALL_LANES: u32 = u32::MAX;
 #[inline(always)]
 unsafe fn map(output: *mut u8, input: Array, next: *mut u32, change: impl Fn(&Tile, u32)) {
     let next = AtomicU32::from_ptr(next);
-    let tiles = input.bytes.div_ceil(u64::from(input.tile_bytes)) as u32;
-    let draw = || {
+    let tiles = input.bytes.div_ceil(u64::from(input.tile_bytes).max(1)) as u32;
+    let draw = move || {
         let number = next.fetch_add(1, Ordering::Relaxed);
         // Every warp draws once behind the last tile; the last one to do so leaves 0 for the next launch.
         if number == tiles + warp_of_grid()[1] - 1 {
@@ -80,7 +80,7 @@ unsafe fn sum(
     let finished = AtomicU32::from_ptr(finished);
     let [warp, count] = warp_of_grid();
     let mut number = warp;
-    let draw = || {
+    let draw = move || {
         let drawn = number;
         number += count;
         drawn
