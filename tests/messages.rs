@@ -239,7 +239,8 @@ fn a_copy_that_does_not_exist_says_what_does() {
     fails(
         "cp_async_bulk_tensor_im2col(space_shared, space_global, x, map, [0, 0], bar, []);",
         &[
-            "`cp.async.bulk.tensor` in the mode `Im2col` does not take the coordinates `[i32; 2]`",
+            "`cp.async.bulk.tensor` in the mode",
+            "Im2col` does not take the coordinates `[i32; 2]`",
             "im2col modes 3 to 5",
         ],
     );
