@@ -83,14 +83,14 @@ pub fn is_shared(ty: &Type) -> bool {
     )
 }
 
-/// Whether both sides read this argument from memory. ptxas 13.5 crashes before sm_90 if the state of an
 /// Whether both sides read this argument from memory. ptxas 13.5 crashes if it is a kernel parameter: the state of an
 /// `mbarrier.test_wait` before sm_90, and the scales of a `cvt` to `s2f6x2`. And the compilers load a parameter of 8
 /// bits in different ways.
 pub fn is_loaded(arg: &Arg) -> bool {
     match arg.ty {
         Type::Scalar(scalar) => {
-            ["state", "scale"].contains(&arg.name.as_str()) || scalar.bits() == 8
+            let crashes = ["state", "scale"].contains(&arg.name.as_str());
+            crashes && scalar != Scalar::Bool || scalar.bits() == 8
         }
         _ => false,
     }
