@@ -59,6 +59,7 @@ template <class T> ON_GPU u64 word(T value) {
     *reinterpret_cast<T*>(&word) = value;
     return word;
 }
+template <class To, class From> ON_GPU To as(From from) { return *reinterpret_cast<To*>(&from); }
 ON_GPU u64 flag(bool value) { return value; }
 
 ON_GPU u64 thread() { return threadIdx.x; }

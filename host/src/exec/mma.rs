@@ -117,6 +117,13 @@ pub struct Sparsity {
     pub ordered: bool,
 }
 
+/// Whether A and B lie by rows in the registers of eight threads: of `m8n8k4`, which is four products.
+#[derive(Clone, Copy, Debug)]
+pub struct Quads {
+    pub a_by_rows: bool,
+    pub b_by_rows: bool,
+}
+
 /// `mma` or `mma.sp`.
 #[derive(Clone, Debug)]
 pub struct Mma {
@@ -130,6 +137,7 @@ pub struct Mma {
     pub bit_product: Option<BitProduct>,
     pub saturates: bool,
     pub sparsity: Option<Sparsity>,
+    pub quads: Option<Quads>,
     pub d: Vec<Dst>,
     pub a: Vec<Src>,
     pub b: Vec<Src>,
@@ -248,6 +256,61 @@ impl Mma {
     }
 }
 
+impl Quads {
+    /// The row and column of the `i`th element of A, and the column and row of that of B, in a lane.
+    fn places(self, lane: usize, i: usize) -> [(usize, usize); 2] {
+        let (thread, lower) = (lane % 4, lane / 16 * 4);
+        let outside = |major: bool| {
+            if major {
+                (thread + lower, i)
+            } else {
+                (i + lower, thread)
+            }
+        };
+        [outside(self.a_by_rows), outside(!self.b_by_rows)]
+    }
+
+    /// The row and column of the `i`th element of C or D.
+    fn sum_place(ty: Accumulator, lane: usize, i: usize) -> (usize, usize) {
+        let lower = lane / 16 * 4;
+        match ty {
+            Accumulator::F16 => (lane % 4 + lower, i),
+            _ => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
+        }
+    }
+
+    /// The registers of D: a product for each fourth of the lanes of a half warp and of the other.
+    fn product(self, mma: &Mma, [a, b, c]: [Vec<Lanes>; 3]) -> Vec<Lanes> {
+        let mut d = vec![[0; 32]; mma.d.len()];
+        for quad in 0..4 {
+            let lanes = || (0..32usize).filter(move |lane| lane % 16 / 4 == quad);
+            let (mut rows, mut columns) = (vec![vec![0.0; 4]; 8], vec![vec![0.0; 4]; 8]);
+            let mut sums = vec![vec![0; N]; 8];
+            for lane in lanes() {
+                for i in 0..4 {
+                    let half = |of: &[Lanes]| of[i / 2][lane] >> (16 * (i % 2)) & 0xffff;
+                    let [(row, k), (column, l)] = self.places(lane, i);
+                    rows[row][k] = mma.a_type.value(half(&a));
+                    columns[column][l] = mma.b_type.value(half(&b));
+                }
+                for i in 0..N {
+                    let (row, column) = Self::sum_place(mma.c_type, lane, i);
+                    let per = mma.c_type.per_register();
+                    sums[row][column] =
+                        c[i / per][lane] >> (16 * (i % per)) & mask(32 / per as u32);
+                }
+            }
+            let product = mma.product(&rows, &columns, &sums);
+            for (lane, i) in lanes().flat_map(|lane| (0..N).map(move |i| (lane, i))) {
+                let (row, column) = Self::sum_place(mma.d_type, lane, i);
+                let per = mma.d_type.per_register();
+                d[i / per][lane] |= product[row][column] << (16 * (i % per));
+            }
+        }
+        d
+    }
+}
+
 impl<'a> Machine<'a> {
     /// Executes `mma` or `mma.sp`.
     pub fn mma(&mut self, mma: &Mma, warp: &mut Warp, current: usize, active: u32) -> Step<Flow> {
@@ -259,6 +322,13 @@ impl<'a> Machine<'a> {
                 .map(|src| self.operand(warp, current, *src))
                 .collect()
         };
+        if let Some(quads) = mma.quads {
+            let d = quads.product(mma, [&mma.a, &mma.b, &mma.c].map(|srcs| read(srcs)));
+            for (dst, values) in mma.d.iter().zip(&d) {
+                self.put(warp, current, *dst, active, values);
+            }
+            return Ok(Flow::Next);
+        }
         let b = gather(&read(&mma.b), mma.b_type, N, mma.k);
         let a = match mma.sparsity {
             None => gather(&read(&mma.a), mma.a_type, mma.m, mma.k),

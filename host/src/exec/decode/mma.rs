@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::super::mma::{Accumulator, BitProduct, Element, Mma, Sparsity};
+use super::super::mma::{Accumulator, BitProduct, Element, Mma, Quads, Sparsity};
 use super::super::op::*;
 use super::super::parse::Operand;
 use super::*;
@@ -13,10 +13,18 @@ impl<'a> Decoder<'_, 'a> {
         let sparse = q.take("sp") || ordered;
         let kind = q.parts.iter().find(|part| part.starts_with("kind::"));
         ensure!(kind.is_none(), "it needs sm_120");
-        for part in ["sync", "aligned", "row", "col"] {
+        for part in ["sync", "aligned"] {
             ensure!(q.take(part), "expected `.{part}`");
         }
         let (m, k) = shape(q)?;
+        let layouts = q
+            .parts
+            .iter()
+            .copied()
+            .filter(|part| matches!(*part, "row" | "col"));
+        let layouts = Vec::from_iter(layouts);
+        q.parts.retain(|part| !matches!(*part, "row" | "col"));
+        ensure!(layouts.len() == 2, "expected the layouts of A and B");
         // The only rounding that is executed, and that there is if none is named.
         q.take("rn");
         let saturates = q.take("satfinite");
@@ -49,6 +57,16 @@ impl<'a> Decoder<'_, 'a> {
             double == (d_type == Accumulator::F64) && double == (c_type == Accumulator::F64),
             "double precision has no other types with it"
         );
+        let quads = ((m, k) == (8, 4) && !double).then(|| Quads {
+            a_by_rows: layouts[0] == "row",
+            b_by_rows: layouts[1] == "row",
+        });
+        ensure!(
+            quads.is_some() || layouts == ["row", "col"],
+            "expected `.row.col`"
+        );
+        // Then it is four products.
+        let copies = if quads.is_some() { 4 } else { 1 };
         let ty = if double { Ty::B64 } else { Ty::B32 };
         let mma = Mma {
             m,
@@ -64,6 +82,7 @@ impl<'a> Decoder<'_, 'a> {
             } else {
                 None
             },
+            quads,
             d: registers(&o[0])
                 .iter()
                 .map(|it| self.dst(it))
@@ -74,10 +93,10 @@ impl<'a> Decoder<'_, 'a> {
         };
         let fit = |count: usize, element: Element, rows: usize, columns: usize| {
             let bits = element.bits() as usize;
-            count * 32 * bits.max(32) == rows * columns * bits
+            count * 32 * bits.max(32) == copies * rows * columns * bits
         };
         let kept = if sparse { k / 2 } else { k };
-        let sums = |count: usize, of: Accumulator| count * 32 * of.per_register() == m * 8;
+        let sums = |count: usize, of: Accumulator| count * 32 * of.per_register() == copies * m * 8;
         ensure!(
             fit(mma.a.len(), a_type, m, kept)
                 && fit(mma.b.len(), b_type, 8, k)

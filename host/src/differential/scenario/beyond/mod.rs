@@ -9,6 +9,7 @@ mod collective;
 mod convert;
 mod copies;
 mod cp_async;
+mod floats;
 mod memory;
 mod mma;
 mod pacing;

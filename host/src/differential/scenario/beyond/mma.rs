@@ -1,8 +1,0 @@
-//! Matrix products by warps, and `movmatrix`.
-
-use super::{Scenario, missing};
-use crate::differential::form::Form;
-
-pub fn scenario(form: &Form) -> Result<Scenario, String> {
-    Err(missing(form))
-}
