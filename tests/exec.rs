@@ -54,7 +54,10 @@ fn an_unknown_instruction_is_named_with_its_line_before_anything_runs() {
         ("frobnicate.u32 %r1, %r2;", "`frobnicate.u32`"),
         ("add.u32.sideways %r1, %r2, %r3;", "`.sideways`"),
         ("ex2.approx.f32 %f1, %f2;", "`ex2.approx.f32`"),
-        ("wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned`"),
+        (
+            "tcgen05.wait::ld.sync.aligned;",
+            "`tcgen05.wait::ld.sync.aligned`",
+        ),
     ] {
         let text = module("", &format!("\n\n{instruction}"));
         let line = 1 + text[..text.find(instruction).unwrap()]
