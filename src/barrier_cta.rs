@@ -267,6 +267,9 @@ pub unsafe fn barrier_cta_arrive_aligned(barrier: u32, threads: u32) {
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.popc.aligned.u32 count, barrier, pred;
 ///     .aligned = { -, .aligned }
@@ -309,6 +312,9 @@ pub unsafe fn barrier_cta_red_popc(barrier: u32, pred: bool) -> u32 {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.popc.aligned.u32 count, barrier, threads, pred;
@@ -359,6 +365,9 @@ pub unsafe fn barrier_cta_red_popc_threads(barrier: u32, threads: u32, pred: boo
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.popc.aligned.u32 count, barrier, pred;
 ///     .aligned = { -, .aligned }
@@ -401,6 +410,9 @@ pub unsafe fn barrier_cta_red_popc_aligned(barrier: u32, pred: bool) -> u32 {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.popc.aligned.u32 count, barrier, threads, pred;
@@ -451,6 +463,9 @@ pub unsafe fn barrier_cta_red_popc_aligned_threads(barrier: u32, threads: u32, p
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, pred;
 ///     .op = { .and, .or }
@@ -496,6 +511,9 @@ pub unsafe fn barrier_cta_red_and(barrier: u32, pred: bool) -> bool {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, threads, pred;
@@ -549,6 +567,9 @@ pub unsafe fn barrier_cta_red_and_threads(barrier: u32, threads: u32, pred: bool
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, pred;
 ///     .op = { .and, .or }
@@ -594,6 +615,9 @@ pub unsafe fn barrier_cta_red_and_aligned(barrier: u32, pred: bool) -> bool {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, threads, pred;
@@ -647,6 +671,9 @@ pub unsafe fn barrier_cta_red_and_aligned_threads(barrier: u32, threads: u32, pr
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, pred;
 ///     .op = { .and, .or }
@@ -692,6 +719,9 @@ pub unsafe fn barrier_cta_red_or(barrier: u32, pred: bool) -> bool {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, threads, pred;
@@ -745,6 +775,9 @@ pub unsafe fn barrier_cta_red_or_threads(barrier: u32, threads: u32, pred: bool)
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
 ///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
+///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, pred;
 ///     .op = { .and, .or }
@@ -790,6 +823,9 @@ pub unsafe fn barrier_cta_red_or_aligned(barrier: u32, pred: bool) -> bool {
 
 /// Waits until all threads have come to the barrier, and gives how many of them came with `pred`
 /// true (`popc`), or whether all (`and`) or any (`or`) did.
+///
+/// As assembled for an H200 by ptxas 13.5, `popc` counts wrongly if the lanes of a warp come
+/// from different branches: bring them together before.
 ///
 /// ```text
 /// barrier.red.op.aligned.pred result, barrier, threads, pred;
