@@ -241,8 +241,11 @@ impl<'a> Machine<'a> {
             }
             Op::Isspacep { space, own, p, a } => {
                 let a = warp.read(at, *a);
-                let is_in =
-                    |address| space_of(address) == *space && (!own || self.is_own_shared(address));
+                let is_in = |address| match (space_of(address), space) {
+                    // The window of the parameters is in that of global memory.
+                    (Space::Param, Space::Global) => true,
+                    (of, space) => of == *space && (!own || self.is_own_shared(address)),
+                };
                 let held = (0..32).fold(0, |bits, lane| bits | u32::from(is_in(a[lane])) << lane);
                 warp.write_predicate(at, *p, active, held);
             }

@@ -51,6 +51,16 @@ impl Form {
     fn is_in_shared(&self) -> bool {
         self.is_remote() || self.has("space_shared")
     }
+
+    /// Whether ptxas makes a load, an operation and a store of it in the memory of another block, which loses what
+    /// others do in between: 64-bit logic and comparisons, and packed halves.
+    fn is_torn_remotely(&self) -> bool {
+        let wide = ["b64", "u64", "s64"].contains(&self.last());
+        let compares = ["and", "or", "xor", "min", "max"];
+        self.is_remote()
+            && (wide && compares.iter().any(|operation| self.says(operation))
+                || ["f16x2", "bf16x2"].contains(&self.last()))
+    }
 }
 
 /// What a form does to an object.
@@ -215,10 +225,11 @@ impl Kind {
 }
 
 /// Each thread accesses an object of its own, of the other block if the space is that of the cluster. Then all change
-/// one object: what they find must be explained by some order of theirs.
+/// one object, if the form is atomic there: what they find must be explained by some order of theirs.
 fn accesses(form: &Form) -> Option<Scenario> {
     let (kind, shape) = (Kind::of(form)?, Shape::of(form)?);
     let (remote, in_shared) = (form.is_remote(), form.is_in_shared());
+    let contended = kind.is_atomic() && !form.is_torn_remotely();
     let blocks = if remote { 2 } else { 1 };
     let threads = THREADS * blocks;
     let words = shape.words;
@@ -290,7 +301,7 @@ fn accesses(form: &Form) -> Option<Scenario> {
     };
     body += &format!("ptr home = {home};\nptr mine = at(home, {FIRST} + {PLACE} * i);\n");
     body += &call("r", "mine", 0);
-    if kind.is_atomic() {
+    if contended {
         body += &call("s", "home", 2);
     }
     body += sync;
@@ -298,7 +309,7 @@ fn accesses(form: &Form) -> Option<Scenario> {
         body += &copy("object", "own");
     }
     let last = 2 * results * threads;
-    if kind.is_atomic() {
+    if contended {
         body += &format!(
             "if (i == 0) {{\n\
              put(output, {last} + 2 * block(), load({kept}, 8));\n\
@@ -360,7 +371,7 @@ fn accesses(form: &Form) -> Option<Scenario> {
             }
             shape.write(place, &kind.apply(shape, &found, own));
         }
-        if !kind.is_atomic() {
+        if !contended {
             return (input, memory, after, output, common, start);
         }
         output.extend(vec![Word::Free; results * threads]);
@@ -397,7 +408,7 @@ fn accesses(form: &Form) -> Option<Scenario> {
             launch
         };
         let explained = move |output: &[u64]| {
-            if !kind.is_atomic() || results == 0 {
+            if !contended || results == 0 {
                 return Ok(());
             }
             for block in 0..blocks {
@@ -608,10 +619,10 @@ fn spaces(form: &Form) -> Scenario {
     let asked = form.tags.first().cloned().unwrap_or_default();
     Scenario::new(body, move |_| {
         let is = |spaces: &[&str]| Word::Is(spaces.contains(&asked.as_str()).into());
-        // That parameters are constants too is not said.
+        // The window of the parameters is in that of global memory. That parameters are constants too is not said.
         let parameter = match asked.as_str() {
             "space_const" => Word::Opaque(u64::MAX),
-            _ => is(&["space_param"]),
+            _ => is(&["space_param", "space_global"]),
         };
         let of_thread = [
             is(&["space_global"]),
