@@ -29,10 +29,10 @@
 //!         if thread == 0 {
 //!             *part = 0;
 //!         }
-//!         core::arch::nvptx::_syncthreads();
+//!         barrier_cta_sync_aligned(0);
 //!         let value = *input.add((cta * 256 + thread) as usize);
 //!         red_add(sem_relaxed, scope_cta, space_shared, part, value);
-//!         core::arch::nvptx::_syncthreads();
+//!         barrier_cta_sync_aligned(0);
 //!         if thread == 0 {
 //!             red_add(sem_relaxed, scope_gpu, space_global, total, *part);
 //!             // Publishes this CTA's sum, and sees those of the CTAs before it.
