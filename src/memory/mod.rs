@@ -56,12 +56,13 @@
 //! A plain access, as of `*pointer`, is weak: nothing that another thread writes at the same time may be
 //! read so. [`ld_weak`] and [`st_weak`] are for shared memory of another CTA, where they name the space.
 //!
-//! # What is not atomic in another CTA's shared memory
+//! # What goes wrong in another CTA's shared memory
 //!
 //! For `space_cluster`, and where that is what `space_generic` comes to, ptxas 13.5 makes a load, an operation
 //! and a store of `and`, `or`, `xor`, `min` and `max` of 64 bits, and of `add` of `f16x2` and `bf16x2`. In the
-//! shared memory of another CTA they then lose what other threads change in between, from C++ as
-//! from Rust (seen on an H200). [`atom_cas`] and `add` of other types are atomic there.
+//! shared memory of another CTA they then lose what other threads change in between, and the operation of the packed
+//! halves is the addition of their bits as integers: from C++ as from Rust, and seen on an H200. [`atom_cas`]
+//! and `add` of other types are right there.
 //!
 //! # What the types rule out
 //!

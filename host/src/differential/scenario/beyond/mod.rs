@@ -33,7 +33,9 @@ pub fn of(form: &Form, family: &str) -> Result<Scenario, String> {
         "mma" => mma::scenario(form),
         "pacing" => pacing::scenario(form),
         "warp_collective" => collective::scenario(form),
-        "cp_async_bulk" | "cp_async_bulk_tensor" | "cp_reduce_async_bulk" => copies::scenario(form),
+        "cp_async_bulk" | "cp_async_bulk_tensor" | "cp_reduce_async_bulk" | "multimem" => {
+            copies::scenario(form)
+        }
         "wgmma" => wgmma::scenario(form),
         _ => Err(missing(form)),
     }
