@@ -78,6 +78,7 @@ fn map(data_type: DataType, buffer: Buffer, dims: [u64; 2], rows: u32) -> Vec<u8
         interleave: Interleave::None,
         swizzle: Swizzle::Bytes128,
         out_of_bounds: OutOfBounds::Zero,
+        columns: None,
     };
     tensor.encode().to_vec()
 }
