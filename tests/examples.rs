@@ -3,9 +3,25 @@
 use cuda_ptx_host::build::{self, Arch, Isa, KernelCrate};
 use cuda_ptx_host::{spec, toolchain};
 
+/// The documentation of a family, or that of the module where its functions are written by hand.
+fn page(family: &spec::Family) -> Vec<String> {
+    if family.docs.iter().any(|line| line == "```") {
+        return family.docs.clone();
+    }
+    let by_hand = family.functions[0].overloads[0].by_hand();
+    let module = by_hand.unwrap_or_else(|| panic!("{} has no example", family.name));
+    let file = toolchain::workspace_root().join("src").join(module);
+    let text = std::fs::read_to_string(file.join("mod.rs")).unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("//!"));
+    lines
+        .map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned())
+        .collect()
+}
+
 /// The code block of a family's documentation, as a module of a kernel crate.
 fn module(family: &spec::Family) -> String {
-    let mut blocks = family.docs.split(|line| line == "```");
+    let page = page(family);
+    let mut blocks = page.split(|line| line == "```");
     let code: Vec<&str> = blocks
         .nth(1)
         .unwrap_or_else(|| panic!("{} has no example", family.name))

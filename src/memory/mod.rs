@@ -22,7 +22,7 @@
 //! kernel! {
 //!     /// Sums in steps: each CTA of 256 threads adds its own sum to the total; the last one writes it out.
 //!     #[launch_bounds(256)]
-//!     pub fn sum(input: *const u32, total: *mut u32, arrived: *mut u32, output: *mut u32) { unsafe {
+//!     pub fn grand_total(input: *const u32, total: *mut u32, arrived: *mut u32, output: *mut u32) { unsafe {
 //!         shared! { static PART: u32; }
 //!         let part = PART.as_mut_ptr();
 //!         let (thread, cta) = (get_sreg_tid_x(), get_sreg_ctaid_x());
