@@ -3,7 +3,7 @@
 //! A body is written once, in a few lines that [`super::kernels`] renders in Rust and in C++; only
 //! the line that begins with `@` differs, the call of the form. What must come out is computed here,
 //! from what the PTX ISA says of the instruction that the C++ headers name: neither the spec nor
-//! the device crate has a part in it. Of what the headers lack ([`beyond`]) the spec names the instruction.
+//! the device crate has a part in it. Of what the headers lack (`beyond`) the spec names the instruction.
 
 mod barrier;
 mod beyond;
