@@ -53,7 +53,8 @@ impl Element {
         }
     }
 
-    fn value(self, bits: u64) -> f64 {
+    /// The number of an element of these bits.
+    pub fn value(self, bits: u64) -> f64 {
         match self {
             // The lower 13 bits do not count.
             Self::Float(formats::TF32) => formats::TF32.decode(bits >> 13),
@@ -91,12 +92,24 @@ impl Accumulator {
         if self == Self::F16 { 2 } else { 1 }
     }
 
-    fn value(self, bits: u64) -> f64 {
+    /// The number that these bits are.
+    pub fn value(self, bits: u64) -> f64 {
         match self {
             Self::F16 => formats::F16.decode(bits),
             Self::F32 => formats::F32.decode(bits),
             Self::F64 => f64::from_bits(bits),
             Self::S32 => f64::from(bits as i32),
+        }
+    }
+
+    /// The bits of a sum: it is rounded to nearest, or wrapped or clamped if it is an integer.
+    pub fn round(self, sum: f64, saturates: bool) -> u64 {
+        match self {
+            Self::F16 => formats::F16.encode(sum, Round::Near, false),
+            Self::F32 => formats::F32.encode(sum, Round::Near, false),
+            Self::F64 => sum.to_bits(),
+            Self::S32 if saturates => u64::from(sum as i32 as u32),
+            Self::S32 => sum as i64 as u64 & mask(32),
         }
     }
 }
@@ -113,7 +126,7 @@ pub enum BitProduct {
 pub struct Sparsity {
     pub metadata: Src,
     pub selector: u32,
-    /// `.ordered_metadata`.
+    /// Whether the places ascend: `.ordered_metadata`, and with `wgmma`.
     pub ordered: bool,
 }
 
@@ -174,42 +187,61 @@ fn place(lane: usize, number: usize) -> (usize, usize) {
     (lane / 4 + 8 * (number / 2), lane % 4 * 2 + number % 2)
 }
 
-/// The columns of one row of A in which its elements are.
+/// The lane whose metadata says where the elements of a chunk of a row are, and its lowest bit there. There are
+/// `chunks` in a row, of elements of so many bits.
+fn metadata_place(
+    bits: u32,
+    chunks: usize,
+    selector: usize,
+    row: usize,
+    chunk: usize,
+) -> (usize, usize) {
+    let (group, half) = (row % 8, row / 8);
+    // A thread has four chunks of both of its rows, or eight of one.
+    let (thread, shift) = if bits >= 16 {
+        let first = selector * (chunks / 4);
+        (first + chunk / 4, 16 * half + 4 * (chunk % 4))
+    } else {
+        (2 * selector + 2 * (chunk / 8) + half, 4 * (chunk % 8))
+    };
+    (4 * group + thread, shift)
+}
+
+/// The columns of one row of A in which its elements are; with the zeros it has `k`.
 ///
 /// A chunk of four has two of them, and 4 bits of metadata say where. What is in four pieces are four elements, or
 /// four pairs of 4 bits, or two elements of 32 bits in halves.
-fn columns(of: &[Lanes], mma: &Mma, sparsity: Sparsity, row: usize) -> Step<Vec<usize>> {
-    let metadata = &of[0];
-    let bits = mma.a_type.bits();
+pub fn columns(
+    metadata: &Lanes,
+    element: Element,
+    k: usize,
+    selector: u32,
+    ordered: bool,
+    row: usize,
+) -> Step<Vec<usize>> {
+    let bits = element.bits();
     let piece = if bits == 4 { 2 } else { 1 };
     let halves = bits == 32;
     let width = if halves { 2 } else { 4 * piece };
-    let chunks = mma.k / width;
-    let mut columns = Vec::with_capacity(mma.k / 2);
+    let chunks = k / width;
+    let mut columns = Vec::with_capacity(k / 2);
     for chunk in 0..chunks {
-        let (group, half) = (row % 8, row / 8);
-        // A thread has four chunks of both of its rows, or eight of one.
-        let (thread, shift) = if bits >= 16 {
-            let first = sparsity.selector as usize * (chunks / 4);
-            (first + chunk / 4, 16 * half + 4 * (chunk % 4))
-        } else {
-            let first = 2 * sparsity.selector as usize;
-            (first + 2 * (chunk / 8) + half, 4 * (chunk % 8))
-        };
-        let lane = 4 * group + thread;
+        let (lane, shift) = metadata_place(bits, chunks, selector as usize, row, chunk);
         let places = metadata[lane] >> shift & 15;
         let (one, other) = ((places & 3) as usize, (places >> 2) as usize);
-        let valid = match (halves, sparsity.ordered) {
-            (true, _) => places == 0b0100 || places == 0b1110,
-            (false, true) => one < other,
-            (false, false) => one != other,
+        let (valid, expected) = match (halves, ordered) {
+            (true, _) => (
+                places == 0b0100 || places == 0b1110,
+                "the places of a half and the next",
+            ),
+            (false, true) => (one < other, "two places in ascending order"),
+            (false, false) => (one != other, "two different places"),
         };
         if !valid {
             return Err(Fault::new(
                 Check::Matrix,
                 format!(
-                    "expected two different places in bits {shift} to {} of the metadata, found \
-                     {places:#06b}",
+                    "expected {expected} in bits {shift} to {} of the metadata, found {places:#06b}",
                     shift + 3
                 ),
             ))
@@ -240,19 +272,11 @@ impl Mma {
                 Some(BitProduct::Xor) => (a - b).abs(),
                 _ => a * b,
             };
-            self.round(exact_sum(pairs.map(product).chain([start])))
+            let sum = exact_sum(pairs.map(product).chain([start]));
+            self.d_type.round(sum, self.saturates)
         };
         let row = |row| (0..N).map(|column| of(row, column)).collect();
         (0..self.m).map(row).collect()
-    }
-
-    fn round(&self, sum: f64) -> u64 {
-        match self.d_type {
-            Accumulator::F16 => formats::F16.encode(sum, Round::Near, false),
-            Accumulator::S32 if self.saturates => u64::from(sum as i32 as u32),
-            Accumulator::S32 => sum as i64 as u64 & mask(32),
-            _ => formats::F32.encode(sum, Round::Near, false),
-        }
     }
 }
 
@@ -334,10 +358,13 @@ impl<'a> Machine<'a> {
             None => gather(&read(&mma.a), mma.a_type, mma.m, mma.k),
             Some(sparsity) => {
                 let kept = gather(&read(&mma.a), mma.a_type, mma.m, mma.k / 2);
-                let metadata = read(&[sparsity.metadata]);
+                let metadata = self.operand(warp, current, sparsity.metadata);
                 let mut a = vec![vec![0.0; mma.k]; mma.m];
                 for (row, kept) in kept.iter().enumerate() {
-                    let columns = columns(&metadata, mma, sparsity, row)?;
+                    let Sparsity {
+                        selector, ordered, ..
+                    } = sparsity;
+                    let columns = columns(&metadata, mma.a_type, mma.k, selector, ordered, row)?;
                     for (column, value) in columns.into_iter().zip(kept) {
                         a[row][column] = *value;
                     }
@@ -402,6 +429,35 @@ fn for_each_accumulator(
                 each(place(lane, 2 * number + half), bits);
             }
             *bits = halves[0] | halves[1] << 16;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metadata_of_all_groups_lie_apart_in_the_lanes_of_the_selector() {
+        const ROWS: usize = 16;
+        for (element, groups, selectors) in [
+            (Element::Float(formats::BF16), 8, 2),
+            (Element::Float(formats::TF32), 8, 2),
+            (Element::parse("s8").unwrap(), 16, 1),
+        ] {
+            for selector in 0..selectors {
+                let mut seen = std::collections::BTreeSet::new();
+                for (row, group) in
+                    (0..ROWS).flat_map(|row| (0..groups).map(move |group| (row, group)))
+                {
+                    let (lane, shift) =
+                        metadata_place(element.bits(), groups, selector, row, group);
+                    assert_eq!(lane / 4, row % 8);
+                    assert!(groups == 16 || lane % 4 / 2 == selector);
+                    seen.insert((lane, shift));
+                }
+                assert_eq!(seen.len(), ROWS * groups);
+            }
         }
     }
 }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::super::mma::{Accumulator, Element, Sparsity};
 use super::super::op::*;
 use super::super::parse::Operand;
-use super::super::wgmma::{Element, Left, Multiplication, Sparsity, Sum};
+use super::super::wgmma::{Left, Multiplication};
 use super::*;
 
 /// What the qualifiers of `wgmma.mma_async` say.
 struct Form {
     n: u32,
     types: [Element; 2],
-    sum: Sum,
+    sum: Accumulator,
     sparse: bool,
     saturate: bool,
 }
@@ -49,6 +50,7 @@ impl<'a> Decoder<'_, 'a> {
                 let sparsity = Sparsity {
                     metadata: self.src(metadata, Ty::B32)?,
                     selector: small(selector)?,
+                    ordered: true,
                 };
                 let most = if form.types[0].bits() == 8 { 0 } else { 1 };
                 ensure!(
@@ -63,7 +65,7 @@ impl<'a> Decoder<'_, 'a> {
         let [add, immediates @ ..] = rest else {
             bail!("expected `scale-d`");
         };
-        let elements = if form.sum == Sum::F16 { 4 } else { 2 };
+        let elements = 2 * form.sum.per_register() as u32;
         ensure!(
             d.len() as u32 * elements == form.n,
             "expected {} registers of D, found {}",
@@ -126,27 +128,16 @@ fn form(q: &mut Quals) -> Result<Form> {
     let sum = q
         .parts
         .first()
-        .and_then(|first| match *first {
-            "f32" => Some(Sum::F32),
-            "f16" => Some(Sum::F16),
-            "s32" => Some(Sum::S32),
-            _ => None,
-        })
+        .and_then(|first| Accumulator::parse(first))
+        .filter(|sum| *sum != Accumulator::F64)
         .context("expected the type of D")?;
     q.parts.remove(0);
     let mut element = || {
         ensure!(!q.parts.is_empty(), "expected the types of A and B");
-        Ok(match q.parts.remove(0) {
-            "f16" => Element::F16,
-            "bf16" => Element::Bf16,
-            "tf32" => Element::Tf32,
-            "e4m3" => Element::E4m3,
-            "e5m2" => Element::E5m2,
-            "s8" => Element::S8,
-            "u8" => Element::U8,
-            "b1" => Element::B1,
-            other => bail!("no multiplication of `.{other}` is known"),
-        })
+        let name = q.parts.remove(0);
+        Element::parse(name)
+            .filter(|element| ![4, 64].contains(&element.bits()))
+            .with_context(|| format!("no multiplication of `.{name}` is known"))
     };
     let types = [element()?, element()?];
     let form = Form {
@@ -156,7 +147,7 @@ fn form(q: &mut Quals) -> Result<Form> {
         sparse,
         saturate: q.take("satfinite"),
     };
-    if types[0] == Element::B1 {
+    if types[0].bits() == 1 {
         ensure!(q.take("and") && q.take("popc"), "expected `.and.popc`");
     }
     let depth = 256 / types[0].bits() * if sparse { 2 } else { 1 };
@@ -173,7 +164,7 @@ fn form(q: &mut Quals) -> Result<Form> {
 
 /// The factors of A and B, and whether they are transposed.
 fn immediates(form: &Form, a: &Left, immediates: &[i128]) -> Result<([i128; 2], [bool; 2])> {
-    let floats = form.sum != Sum::S32;
+    let floats = form.sum != Accumulator::S32;
     let transposes = form.types[0].bits() == 16;
     let (scales, transpose) = match (immediates, a) {
         ([], _) if !floats => return Ok(([1; 2], [false; 2])),

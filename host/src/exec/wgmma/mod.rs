@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use self::descriptor::{CHUNK, Descriptor};
 pub use self::flight::Flight;
-pub use self::product::{Element, Left, Multiplication, Sparsity, Sum};
 use self::product::{Issued, ROWS, Row};
+pub use self::product::{Left, Multiplication};
 use super::alu::Lanes;
 use super::check::{AtLane, Check, Fault, Step};
 use super::machine::Machine;
@@ -335,7 +335,7 @@ impl<'a> Machine<'a> {
             Left::Descriptor(_) => {
                 let [a, _] = chunks(issued, warp.number)?;
                 let bytes = self.gather(&a)?;
-                let values = element.values(&bytes);
+                let values = product::elements(element, &bytes);
                 if what.transpose[0] {
                     transposed(&values, ROWS as usize)
                 } else {
@@ -352,7 +352,7 @@ impl<'a> Machine<'a> {
                         bytes[at..at + 4].copy_from_slice(&(*value as u32).to_le_bytes());
                     }
                 }
-                element.values(&bytes)
+                product::elements(element, &bytes)
             }
         };
         match &what.sparsity {
@@ -367,7 +367,7 @@ impl<'a> Machine<'a> {
     fn matrix_b(&mut self, issued: &Issued) -> Step<Vec<f64>> {
         let what = &issued.what;
         let [_, b] = chunks(issued, 0)?;
-        let values = what.types[1].values(&self.gather(&b)?);
+        let values = product::elements(what.types[1], &self.gather(&b)?);
         Ok(if what.transpose[1] {
             values
         } else {
