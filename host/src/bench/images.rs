@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::forms::{self, FormKernel};
 use super::setup::{self, Actor, Chain, Link};
 use super::source::{self, Subject};
-use crate::build::{self, Arch, CppTwin, Isa, KernelCrate};
+use crate::build::{self, Arch, CppTwin, Isa, KernelCrate, write_if_changed};
 use crate::inspect::sass;
 use crate::spec::{self, Spec};
 use crate::toolchain;
@@ -240,18 +240,6 @@ fn build_cpp(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
         CppTwin::new(file, arch).cubin(cubin)?;
     }
     Ok(())
-}
-
-/// A file that keeps its time of change keeps cargo from building again.
-fn write_if_changed(path: &Path, text: &str) -> Result<()> {
-    if fs::read_to_string(path).is_ok_and(|present| present == text) {
-        return Ok(());
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 type Functions = HashMap<String, sass::Function>;

@@ -14,6 +14,7 @@ mod arch;
 mod cargo;
 mod cpp;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +24,18 @@ pub use arch::{Arch, Isa};
 pub use cpp::CppTwin;
 
 use crate::toolchain;
+
+/// Writes a source, unless it is there: a file that keeps its time of change also keeps cargo from building again.
+pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|present| present == text) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
 
 /// A Rust crate of kernels and how to build it.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use super::form::Form;
 use super::kernels;
 use super::mutants::Mutant;
 use super::scenario::{self, Scenario};
-use crate::build::{self, Arch, CppTwin, Isa, KernelCrate};
+use crate::build::{self, Arch, CppTwin, Isa, KernelCrate, write_if_changed};
 use crate::parity::form::Form as Declaration;
 use crate::parity::headers::Headers;
 use crate::parity::matching::{Matching, Mirror};
@@ -389,16 +389,4 @@ fn rust_ptx(source: &str, root: &Path, folder: &Path, plan: Plan) -> Result<Path
 
 fn build_rust(source: &str, root: &Path, folder: &Path, plan: Plan, out: &Path) -> Result<()> {
     build::cubin(&rust_ptx(source, root, folder, plan)?, plan.arch, out)
-}
-
-/// A file that keeps its time of change also keeps cargo from building again.
-pub(super) fn write_if_changed(path: &Path, text: &str) -> Result<()> {
-    if fs::read_to_string(path).is_ok_and(|present| present == text) {
-        return Ok(());
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::images::write_if_changed;
+use crate::build::write_if_changed;
 use crate::generate;
 use crate::spec::{self, Spec};
 use crate::toolchain;

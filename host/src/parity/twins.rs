@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::form::Form;
 use super::matching::Mirror;
 use super::{beyond, cxx, rust};
-use crate::build::{Arch, CppTwin, Isa, KernelCrate};
+use crate::build::{Arch, CppTwin, Isa, KernelCrate, write_if_changed};
 use crate::inspect::ptx::Module;
 use crate::toolchain;
 
@@ -121,18 +121,6 @@ fn build_cxx(subjects: &[Subject], arch: Arch, folder: &Path) -> Result<PathBuf>
         _ => {}
     }
     Ok(ptx)
-}
-
-/// A file that keeps its time of change also keeps cargo from building again.
-fn write_if_changed(path: &Path, text: &str) -> Result<()> {
-    if fs::read_to_string(path).is_ok_and(|present| present == text) {
-        return Ok(());
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn side(subjects: &[Subject], ptx: &Path) -> Result<Side> {
