@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parity::form::{Form as Declaration, Slot};
 use crate::parity::matching::Mirror;
-use crate::spec::{Scalar, Type};
+use crate::spec::Type;
 
 /// What decides how a form is run, and what must come out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,15 +73,15 @@ impl Form {
                 Type::Immediate { .. } => immediates += 1,
                 Type::Pointer { mutable, to, .. } => {
                     let constant = if *mutable { "" } else { "const " };
-                    operands.push(format!("{constant}{}*", cxx(*to)));
+                    operands.push(format!("{constant}{}*", to.cxx()));
                 }
-                Type::Scalar(of) => operands.push(cxx(*of).to_owned()),
-                Type::Array { of, len } => operands.push(format!("{}[{len}]", cxx(*of))),
+                Type::Scalar(of) => operands.push(of.cxx().to_owned()),
+                Type::Array { of, len } => operands.push(format!("{}[{len}]", of.cxx())),
                 Type::InOut { of, len } => {
-                    operands.push(format!("{}[{len}]", cxx(*of)));
+                    operands.push(format!("{}[{len}]", of.cxx()));
                     outputs += len;
                 }
-                Type::Out { of, len } => outputs += words(*of) * len.unwrap_or(1),
+                Type::Out { of, len } => outputs += of.words() * len.unwrap_or(1),
             }
         }
         Self {
@@ -94,8 +94,8 @@ impl Form {
             immediates,
             outputs,
             result: variant.result.as_ref().map(|result| match &result.ty {
-                Type::Array { of, len } => format!("{}[{len}]", cxx(*of)),
-                Type::Scalar(of) => cxx(*of).to_owned(),
+                Type::Array { of, len } => format!("{}[{len}]", of.cxx()),
+                Type::Scalar(of) => of.cxx().to_owned(),
                 _ => String::new(),
             }),
         }
@@ -125,34 +125,6 @@ impl Form {
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.function, self.instruction)
-    }
-}
-
-/// How many words a value has in a body.
-pub(super) fn words(scalar: Scalar) -> usize {
-    usize::from(scalar.bits().div_ceil(64))
-}
-
-/// The C++ name of a type, as the headers write it.
-fn cxx(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Any => "void",
-        Scalar::Bool => "bool",
-        Scalar::I16 => "int16_t",
-        Scalar::I32 => "int32_t",
-        Scalar::I64 => "int64_t",
-        Scalar::F16 => "__half",
-        Scalar::F16x2 => "__half2",
-        Scalar::Bf16 => "__nv_bfloat16",
-        Scalar::Bf16x2 => "__nv_bfloat162",
-        Scalar::F32 => "float",
-        Scalar::F64 => "double",
-        Scalar::U8 | Scalar::Bits(8) => "uint8_t",
-        Scalar::U16 | Scalar::Bits(16) => "uint16_t",
-        Scalar::U32 | Scalar::Bits(32) => "uint32_t",
-        Scalar::U64 | Scalar::Bits(64) => "uint64_t",
-        Scalar::U128 | Scalar::Bits(128) => "bits128",
-        Scalar::Bits(_) => "bits256",
     }
 }
 

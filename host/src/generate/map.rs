@@ -114,21 +114,7 @@ fn cpp_type(arg: &Arg) -> String {
 
 fn cpp_scalar(of: Scalar) -> &'static str {
     match of {
-        Scalar::U8 => "uint8_t",
-        Scalar::U16 => "uint16_t",
-        Scalar::U32 => "uint32_t",
-        Scalar::U64 => "uint64_t",
-        Scalar::I16 => "int16_t",
-        Scalar::I32 => "int32_t",
-        Scalar::I64 => "int64_t",
-        Scalar::F32 => "float",
-        Scalar::F64 => "double",
-        Scalar::F16 => "__half",
-        Scalar::Bf16 => "__nv_bfloat16",
-        Scalar::F16x2 => "__half2",
-        Scalar::Bf16x2 => "__nv_bfloat162",
-        Scalar::Bool => "bool",
         Scalar::U128 | Scalar::Bits(_) => "T",
-        Scalar::Any => "void",
+        other => other.cxx(),
     }
 }

@@ -197,7 +197,7 @@ impl Kernel {
                 self.parameters.push(format!("uint32_t {parameter}"));
                 self.before.push(format!("bool {name} = {parameter} != 0;"));
             }
-            Type::Scalar(of) => match words(*of) {
+            Type::Scalar(of) => match of.words() {
                 1 => self.parameters.push(format!("{} {name}", register(*of))),
                 words => {
                     let parts = (0..words).map(|part| format!("{parameter}_{part}"));
@@ -264,7 +264,7 @@ impl Output {
     /// The variable `name` for a result or output of type `ty`.
     pub fn new(name: &str, ty: &Type) -> Option<Self> {
         let (of, len) = match ty {
-            Type::Scalar(of) | Type::Out { of, len: None } => match words(*of) {
+            Type::Scalar(of) | Type::Out { of, len: None } => match of.words() {
                 1 => (*of, None),
                 words => (Scalar::U64, Some(words)),
             },
@@ -290,15 +290,6 @@ impl Output {
                 None => vec![element(None)],
             },
         })
-    }
-}
-
-/// How many parameters of 64 bits carry a value, if it is wider than that.
-pub fn words(of: Scalar) -> usize {
-    match of.bits() {
-        128 => 2,
-        256 => 4,
-        _ => 1,
     }
 }
 

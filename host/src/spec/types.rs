@@ -142,6 +142,34 @@ impl Scalar {
         }
     }
 
+    /// How many words of 64 bits have room for it.
+    pub fn words(self) -> usize {
+        usize::from(self.bits().div_ceil(64))
+    }
+
+    /// The C++ type; for [`Scalar::Bits`] the unsigned integer of that size, and above 64 bits a structure.
+    pub fn cxx(self) -> &'static str {
+        match self {
+            Scalar::U8 | Scalar::Bits(8) => "uint8_t",
+            Scalar::U16 | Scalar::Bits(16) => "uint16_t",
+            Scalar::U32 | Scalar::Bits(32) => "uint32_t",
+            Scalar::U64 | Scalar::Bits(64) => "uint64_t",
+            Scalar::I16 => "int16_t",
+            Scalar::I32 => "int32_t",
+            Scalar::I64 => "int64_t",
+            Scalar::F32 => "float",
+            Scalar::F64 => "double",
+            Scalar::F16 => "__half",
+            Scalar::Bf16 => "__nv_bfloat16",
+            Scalar::F16x2 => "__half2",
+            Scalar::Bf16x2 => "__nv_bfloat162",
+            Scalar::Bool => "bool",
+            Scalar::U128 | Scalar::Bits(128) => "bits128",
+            Scalar::Bits(_) => "bits256",
+            Scalar::Any => "void",
+        }
+    }
+
     /// The Rust type; for [`Scalar::Bits`] the unsigned integer of that size.
     pub fn rust(self) -> &'static str {
         match self {

@@ -4,7 +4,6 @@
 use anyhow::{Context, Result, ensure};
 
 use super::{Call, Operands};
-use crate::differential::form::words;
 use crate::parity::beyond::{Output, pointee, register, statement};
 use crate::spec::{Arg, Scalar, Type, Variant};
 
@@ -83,12 +82,12 @@ impl Block<'_> {
                 let word = &self.take(position, 1)?[0];
                 format!("bool {name} = ({word}) != 0;")
             }
-            Type::Scalar(of) if words(*of) == 1 => {
+            Type::Scalar(of) if of.words() == 1 => {
                 let word = &self.take(position, 1)?[0];
                 format!("{} {name} = {};", register(*of), value(*of, word))
             }
             Type::Scalar(of) => {
-                let words = self.take(position, words(*of))?;
+                let words = self.take(position, of.words())?;
                 format!("u64 {name}[] = {{{}}};", words.join(", "))
             }
             Type::Array { of, len } | Type::InOut { of, len } => {

@@ -19,7 +19,6 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
-use super::form::words;
 use super::scenario::Scenario;
 use crate::parity::cxx;
 use crate::parity::form::{Form as Declaration, Slot};
@@ -259,7 +258,7 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
                 format!("n32::<{{{}}}>", immediates.next().unwrap_or_default())
             }
             ty @ Type::Pointer { .. } => format!("({}) as {}", operands.one()?, pointer(ty)),
-            Type::Scalar(scalar) => rust_value(*scalar, operands.next(words(*scalar))?),
+            Type::Scalar(scalar) => rust_value(*scalar, operands.next(scalar.words())?),
             Type::Array { of, len } => {
                 let elements = operands
                     .next(*len)?
@@ -329,7 +328,7 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
         Some(Arg {
             ty: Type::Scalar(scalar),
             ..
-        }) if words(*scalar) == 1 => {
+        }) if scalar.words() == 1 => {
             writeln!(
                 text,
                 "let {}: u64 = {};",
@@ -342,7 +341,7 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
                 text += "let returned = core::mem::transmute::<u128, [u64; 2]>(returned);\n";
             }
             let (of, len) = match ty {
-                Type::Scalar(scalar) => (Scalar::U64, words(*scalar)),
+                Type::Scalar(scalar) => (Scalar::U64, scalar.words()),
                 Type::Array { of, len } => (*of, *len),
                 other => anyhow::bail!("a result of type {other:?}"),
             };
@@ -356,7 +355,7 @@ fn rust_call(call: &Call, mirror: Mirror, around: Option<[&str; 2]>) -> Result<S
 }
 
 fn elements(name: &str, of: Scalar, len: Option<usize>) -> Vec<String> {
-    match (len, words(of)) {
+    match (len, of.words()) {
         (Some(len), _) => (0..len).map(|k| format!("{name}[{k}]")).collect(),
         (None, 1) => vec![name.to_owned()],
         (None, words) => (0..words).map(|k| format!("{name}[{k}]")).collect(),
