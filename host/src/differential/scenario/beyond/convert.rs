@@ -43,17 +43,7 @@ pub fn scenario(form: &Form) -> Result<Scenario, String> {
         return integer_pack(form);
     }
     let conversion = Conversion::of(form).ok_or_else(|| missing(form))?;
-    let operands = conversion.lanes / conversion.from_lanes;
-    let loads = (0..operands).map(|k| format!("get(input, {operands} * i + {k})"));
-    let body = format!(
-        "var i = thread();\n\
-         while (i < {COUNT}) {{\n\
-         @r = ({})\n\
-         put(output, i, r);\n\
-         i = i + threads();\n\
-         }}\n",
-        Vec::from_iter(loads).join("; ")
-    );
+    let body = body(conversion.lanes / conversion.from_lanes);
     let name = form.instruction.clone();
     Ok(Scenario::new(body, move |seed| {
         vec![conversion.case(Random::new(seed, &name))]
@@ -237,6 +227,20 @@ impl Conversion {
 }
 
 /// `cvt.pack`: two integers, clamped.
+/// The threads take turns to convert so many operands each.
+fn body(operands: usize) -> String {
+    let loads = (0..operands).map(|k| format!("get(input, {operands} * i + {k})"));
+    format!(
+        "var i = thread();\n\
+         while (i < {COUNT}) {{\n\
+         @r = ({})\n\
+         put(output, i, r);\n\
+         i = i + threads();\n\
+         }}\n",
+        Vec::from_iter(loads).join("; ")
+    )
+}
+
 fn integer_pack(form: &Form) -> Result<Scenario, String> {
     let parts = Vec::from_iter(form.instruction.split('.'));
     let ["cvt", "pack", "sat", to, "s32", ref third @ ..] = parts[..] else {
@@ -245,17 +249,7 @@ fn integer_pack(form: &Form) -> Result<Scenario, String> {
     let third = !third.is_empty();
     let (signed, bits) = to.split_at(1);
     let (signed, bits): (bool, u32) = (signed == "s", bits.parse().map_err(|_| missing(form))?);
-    let operands = if third { 3 } else { 2 };
-    let loads = (0..operands).map(|k| format!("get(input, {operands} * i + {k})"));
-    let body = format!(
-        "var i = thread();\n\
-         while (i < {COUNT}) {{\n\
-         @r = ({})\n\
-         put(output, i, r);\n\
-         i = i + threads();\n\
-         }}\n",
-        Vec::from_iter(loads).join("; ")
-    );
+    let body = body(if third { 3 } else { 2 });
     let name = form.instruction.clone();
     Ok(Scenario::new(body, move |seed| {
         let mut random = Random::new(seed, &name);
@@ -278,14 +272,7 @@ fn integer_pack(form: &Form) -> Result<Scenario, String> {
                     true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
                     false => (0, (1 << bits) - 1),
                 };
-                let it = if it < low {
-                    low
-                } else if it > high {
-                    high
-                } else {
-                    it
-                };
-                it as u64 & field
+                it.clamp(low, high) as u64 & field
             };
             input.extend([a, b].map(|it| u64::from(it as u32)));
             let mut word = clamp(a) << bits | clamp(b);

@@ -2,6 +2,7 @@
 
 use super::ROWS;
 use crate::differential::scenario::Random;
+use crate::differential::scenario::beyond::floats::FloatType;
 
 /// Bytes that lie together.
 const CHUNK: usize = 16;
@@ -9,12 +10,7 @@ const CHUNK: usize = 16;
 /// The type of the elements of A or B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// A float with so many bits of exponent and fraction, in so many bits.
-    Float {
-        exponent: u32,
-        fraction: u32,
-        bits: usize,
-    },
+    Float(FloatType),
     S8,
     U8,
     B1,
@@ -28,46 +24,26 @@ pub enum Sum {
     S32,
 }
 
-/// The code of a whole number that the format has.
-fn float(number: i64, exponent: u32, fraction: u32) -> u32 {
-    if number == 0 {
-        return 0;
-    }
-    let power = number.unsigned_abs().ilog2();
-    let bias = (1 << (exponent - 1)) - 1;
-    let rest = (number.unsigned_abs() as u32) - (1 << power);
-    let rest = if power > fraction {
-        rest >> (power - fraction)
-    } else {
-        rest << (fraction - power)
-    };
-    u32::from(number < 0) << (exponent + fraction) | (power + bias) << fraction | rest
+/// Half precision.
+fn half() -> FloatType {
+    FloatType::parse("f16").expect("a type of the ISA")
 }
 
 impl Element {
     pub fn named(name: &str) -> Option<Self> {
-        let float = |exponent, fraction, bits| Self::Float {
-            exponent,
-            fraction,
-            bits,
-        };
         Some(match name {
-            "f16" => float(5, 10, 16),
-            "bf16" => float(8, 7, 16),
             // Bits of a fraction that do not count.
-            "tf32" => float(8, 23, 32),
-            "e4m3" => float(4, 3, 8),
-            "e5m2" => float(5, 2, 8),
+            "tf32" => Self::Float(FloatType::parse("f32")?),
             "s8" => Self::S8,
             "u8" => Self::U8,
             "b1" => Self::B1,
-            _ => return None,
+            _ => Self::Float(FloatType::parse(name)?),
         })
     }
 
     pub fn bits(self) -> usize {
         match self {
-            Self::Float { bits, .. } => bits,
+            Self::Float(float) => float.bits() as usize,
             Self::S8 | Self::U8 => 8,
             Self::B1 => 1,
         }
@@ -76,12 +52,10 @@ impl Element {
     /// A number, and its bits.
     fn random(self, random: &mut Random) -> (i64, u32) {
         match self {
-            Self::Float {
-                exponent, fraction, ..
-            } => {
+            Self::Float(float) => {
                 // None is zero, so that sums without a sign have one: that of zero as a sum of others.
                 let number = [-4, -3, -2, -1, 1, 2, 3, 4][random.below(8) as usize];
-                (number, float(number, exponent, fraction))
+                (number, float.code(number as f64) as u32)
             }
             Self::S8 => {
                 let number = random.word() as i8;
@@ -133,9 +107,7 @@ impl Sum {
     pub fn value(self, code: u32) -> i64 {
         match self {
             Self::F32 => f32::from_bits(code) as i64,
-            Self::F16 => (-50..=50)
-                .find(|number| float(*number, 5, 10) == code)
-                .unwrap_or_default(),
+            Self::F16 => half().value(code.into()) as i64,
             Self::S32 => i64::from(code as i32),
         }
     }
@@ -144,7 +116,7 @@ impl Sum {
     pub fn code(self, number: i64, saturates: bool) -> u32 {
         match self {
             Self::F32 => (number as f32).to_bits(),
-            Self::F16 => float(number, 5, 10),
+            Self::F16 => half().code(number as f64) as u32,
             Self::S32 if saturates => number.clamp(i32::MIN.into(), i32::MAX.into()) as u32,
             Self::S32 => number as u32,
         }
