@@ -41,6 +41,18 @@ struct Tile {
   uint64_t offset;
 };
 
+// Gives `each` this lane's items of an array. N are loaded before the first is used.
+template <uint32_t N, typename T, typename Each>
+__device__ void share(T* items, uint32_t count, Each each) {
+  uint32_t index = ptx::get_sreg_laneid();
+  for (; index + (N - 1) * WARP < count; index += N * WARP) {
+    T batch[N];
+    for (uint32_t i = 0; i < N; ++i) batch[i] = items[index + i * WARP];
+    for (uint32_t i = 0; i < N; ++i) each(items[index + i * WARP], batch[i]);
+  }
+  for (; index < count; index += WARP) each(items[index], items[index]);
+}
+
 struct WarpOfGrid {
   uint32_t warp, count;
   __device__ WarpOfGrid() {
@@ -129,7 +141,7 @@ __device__ void map(uint8_t* output, const Array& input, uint32_t* next, Change 
   Tile tile;
   uint64_t* storing = nullptr;
   while (stream.next(tile)) {
-    change(tile, stream.lane);
+    change(tile);
     __syncwarp();
     if (stream.lane == 0) {
       ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, output + tile.offset, tile.data, tile.bytes);
@@ -160,11 +172,11 @@ struct Bfloat16 {
 
 template <typename T>
 __device__ void scale(uint8_t* output, const Array& input, uint32_t* next, float factor) {
-  map(output, input, next, [=](Tile& tile, uint32_t lane) {
-    for (uint32_t i = lane * sizeof(uint4); i < tile.bytes; i += WARP * sizeof(uint4)) {
-      uint4& quad = *reinterpret_cast<uint4*>(tile.data + i);
-      quad = {T::scale(quad.x, factor), T::scale(quad.y, factor), T::scale(quad.z, factor), T::scale(quad.w, factor)};
-    }
+  map(output, input, next, [=](Tile& tile) {
+    share<4>(reinterpret_cast<uint4*>(tile.data), uint32_t(tile.bytes / sizeof(uint4)),
+             [=](uint4& place, const uint4& x) {
+               place = {T::scale(x.x, factor), T::scale(x.y, factor), T::scale(x.z, factor), T::scale(x.w, factor)};
+             });
     ptx::fence_proxy_async(ptx::space_shared);
   });
 }
@@ -178,21 +190,17 @@ template <typename T>
 __device__ void sum(float* total, float* partials, uint32_t* finished, const Array& input) {
   const WarpOfGrid here;
   const uint32_t count = here.count;
-  Stream stream(input, [count, number = here.warp]() mutable {
-    const uint32_t drawn = number;
-    number += count;
-    return drawn;
-  });
+  Stream stream(input, [count, number = here.warp - count]() mutable { return number += count; });
   Tile tile;
   float sums[4] = {};
   while (stream.next(tile)) {
-    for (uint32_t i = stream.lane * sizeof(uint4); i < tile.bytes; i += WARP * sizeof(uint4)) {
-      const uint4 quad = *reinterpret_cast<uint4*>(tile.data + i);
-      sums[0] += T::sum(quad.x);
-      sums[1] += T::sum(quad.y);
-      sums[2] += T::sum(quad.z);
-      sums[3] += T::sum(quad.w);
-    }
+    share<4>(reinterpret_cast<uint4*>(tile.data), uint32_t(tile.bytes / sizeof(uint4)),
+             [&](uint4&, const uint4& quad) {
+               sums[0] += T::sum(quad.x);
+               sums[1] += T::sum(quad.y);
+               sums[2] += T::sum(quad.z);
+               sums[3] += T::sum(quad.w);
+             });
     __syncwarp();
     if (stream.lane == 0) release(tile.empty);
     stream.load();
@@ -209,7 +217,7 @@ __device__ void sum(float* total, float* partials, uint32_t* finished, const Arr
     ptx::fence(ptx::sem_acq_rel, ptx::scope_gpu);
     __syncwarp();
     float sum = 0;
-    for (uint32_t i = stream.lane; i < count; i += WARP) sum += partials[i];
+    share<8>(partials, count, [&](float&, float partial) { sum += partial; });
     sum = warp_sum(sum);
     if (stream.lane == 0) {
       *total = sum;
@@ -219,7 +227,7 @@ __device__ void sum(float* total, float* partials, uint32_t* finished, const Arr
 }
 
 extern "C" __global__ void copy(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t* next) {
-  map(y, {x, bytes, tile_bytes}, next, [](Tile&, uint32_t) {});
+  map(y, {x, bytes, tile_bytes}, next, [](Tile&) {});
 }
 
 extern "C" __global__ void scale_f32(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t* next,
@@ -227,8 +235,8 @@ extern "C" __global__ void scale_f32(uint8_t* y, const uint8_t* x, uint64_t byte
   scale<Float>(y, {x, bytes, tile_bytes}, next, factor);
 }
 
-extern "C" __global__ void scale_bf16(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes,
-                                      uint32_t* next, float factor) {
+extern "C" __global__ void __launch_bounds__(512, 1)
+    scale_bf16(uint8_t* y, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes, uint32_t* next, float factor) {
   scale<Bfloat16>(y, {x, bytes, tile_bytes}, next, factor);
 }
 
@@ -237,7 +245,7 @@ extern "C" __global__ void sum_f32(float* total, float* partials, uint32_t* fini
   sum<Float>(total, partials, finished, {x, bytes, tile_bytes});
 }
 
-extern "C" __global__ void sum_bf16(float* total, float* partials, uint32_t* finished, const uint8_t* x, uint64_t bytes,
-                                    uint32_t tile_bytes) {
+extern "C" __global__ void __launch_bounds__(512, 1)
+    sum_bf16(float* total, float* partials, uint32_t* finished, const uint8_t* x, uint64_t bytes, uint32_t tile_bytes) {
   sum<Bfloat16>(total, partials, finished, {x, bytes, tile_bytes});
 }

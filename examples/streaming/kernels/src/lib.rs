@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_ptx::*;
 
-use stream::{Array, Quad, Stream, Tile, warp_of_grid};
+use stream::{Array, Quad, Stream, Tile, share, warp_of_grid};
 
 panic_trap!();
 
@@ -23,7 +23,7 @@ const ALL_LANES: u32 = u32::MAX;
 /// Tiles go to whoever is free, in the order of their addresses: `next` counts them. All warps together
 /// are then in one small part of each array at any time, which the memory is fastest with.
 #[inline(always)]
-unsafe fn map(output: *mut u8, input: Array, next: *mut u32, change: impl Fn(&Tile, u32)) {
+unsafe fn map(output: *mut u8, input: Array, next: *mut u32, change: impl Fn(&Tile)) {
     let next = AtomicU32::from_ptr(next);
     let tiles = input.bytes.div_ceil(u64::from(input.tile_bytes).max(1)) as u32;
     let draw = move || {
@@ -37,7 +37,7 @@ unsafe fn map(output: *mut u8, input: Array, next: *mut u32, change: impl Fn(&Ti
     let mut stream = Stream::start(input, draw);
     let mut storing = None;
     while let Some(tile) = stream.next() {
-        change(&tile, stream.lane);
+        change(&tile);
         // All lanes are ready with the tile.
         bar_warp_sync(ALL_LANES);
         if stream.lane == 0 {
@@ -58,10 +58,10 @@ unsafe fn map(output: *mut u8, input: Array, next: *mut u32, change: impl Fn(&Ti
 /// Changes every register of every tile.
 #[inline(always)]
 unsafe fn scale(output: *mut u8, input: Array, next: *mut u32, scaled: impl Fn(u32) -> u32) {
-    map(output, input, next, |tile, lane| unsafe {
-        for quad in tile.quads(lane) {
-            *quad = Quad((*quad).0.map(&scaled));
-        }
+    map(output, input, next, |tile| unsafe {
+        share::<Quad, 4>(tile.data.cast(), tile.bytes / 16, |place, Quad(quad)| {
+            *place = Quad(quad.map(&scaled));
+        });
         // The copy engine is to see what this lane wrote.
         fence_proxy_async_space(space_shared);
     });
@@ -79,19 +79,17 @@ unsafe fn sum(
 ) {
     let finished = AtomicU32::from_ptr(finished);
     let [warp, count] = warp_of_grid();
-    let mut number = warp;
+    let mut number = warp.wrapping_sub(count);
     let draw = move || {
-        let drawn = number;
-        number += count;
-        drawn
+        number = number.wrapping_add(count);
+        number
     };
     let mut stream = Stream::start(input, draw);
     let mut sums = [0.0; 4];
     while let Some(tile) = stream.next() {
-        for quad in tile.quads(stream.lane) {
-            let quad = (*quad).0;
+        share::<Quad, 4>(tile.data.cast(), tile.bytes / 16, |_, Quad(quad)| {
             sums = [0, 1, 2, 3].map(|i| sums[i] + value(quad[i]));
-        }
+        });
         bar_warp_sync(ALL_LANES);
         match stream.lane {
             0 => tile.slot.release(),
@@ -112,9 +110,7 @@ unsafe fn sum(
         fence(sem_acq_rel, scope_gpu);
         bar_warp_sync(ALL_LANES);
         let mut sum = 0.0;
-        for i in (stream.lane..count).step_by(WARP as usize) {
-            sum += *partials.add(i as usize);
-        }
+        share::<f32, 8>(partials, count, |_, partial| sum += partial);
         let sum = warp_sum(sum);
         if stream.lane == 0 {
             *total = sum;
@@ -144,7 +140,7 @@ kernel! {
     /// As for all kernels here: `tile_bytes` is a multiple of 16, and the dynamic shared memory has room for
     /// four tiles and 80 bytes for each warp. `next` is 0, as it is afterwards.
     pub fn copy(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, next: *mut u32) {
-        unsafe { map(output, Array { input, bytes, tile_bytes }, next, |_, _| {}) }
+        unsafe { map(output, Array { input, bytes, tile_bytes }, next, |_| {}) }
     }
 
     /// `output = factor · input` in f32.
@@ -155,6 +151,8 @@ kernel! {
     }
 
     /// The same in bf16, which holds `factor`.
+    // With no bound, ptxas saves registers and has one load after the other.
+    #[launch_bounds(512, 1)]
     pub fn scale_bf16(output: *mut u8, input: *const u8, bytes: u64, tile_bytes: u32, next: *mut u32, factor: f32) {
         unsafe {
             scale(output, Array { input, bytes, tile_bytes }, next, |x| {
@@ -174,12 +172,10 @@ kernel! {
     }
 
     /// The sum of an array of bf16, in f32.
+    #[launch_bounds(512, 1)]
     pub fn sum_bf16(total: *mut f32, partials: *mut f32, finished: *mut u32, input: *const u8, bytes: u64, tile_bytes: u32) {
         unsafe {
-            sum([total, partials], finished, Array { input, bytes, tile_bytes }, |x| {
-                let [low, high] = halves(x);
-                low + high
-            })
+            sum([total, partials], finished, Array { input, bytes, tile_bytes }, |x| halves(x)[0] + halves(x)[1])
         }
     }
 }

@@ -138,11 +138,20 @@ impl<'p, D: FnMut() -> u32> Stream<'p, D> {
     }
 }
 
-impl Tile<'_> {
-    /// This lane's share of the tile.
-    pub unsafe fn quads(&self, lane: u32) -> impl Iterator<Item = *mut Quad> {
-        let data = self.data.cast::<Quad>();
-        let quads = self.bytes / size_of::<Quad>() as u32;
-        (lane..quads).step_by(WARP as usize).map(move |index| data.wrapping_add(index as usize))
+/// Gives `each` this lane's items of an array, and where they are. `N` are loaded before the first is used.
+#[inline(always)]
+pub unsafe fn share<T: Copy, const N: usize>(items: *mut T, count: u32, mut each: impl FnMut(*mut T, T)) {
+    let mut index = get_sreg_laneid();
+    while index + (N as u32 - 1) * WARP < count {
+        let place = |i: usize| items.wrapping_add(index as usize).wrapping_add(i * WARP as usize);
+        let batch: [T; N] = core::array::from_fn(|i| *place(i));
+        for i in 0..N {
+            each(place(i), batch[i]);
+        }
+        index += N as u32 * WARP;
+    }
+    for index in (index..count).step_by(WARP as usize) {
+        let place = items.wrapping_add(index as usize);
+        each(place, *place);
     }
 }
