@@ -3,13 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use cuda_ptx_host::exec::{Buffer, Grid, Memory, Options, Program};
 
-use crate::Shape;
 use crate::data::{self, Operation};
+use crate::shapes::Shape;
 
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
-const SHAPE: Shape = Shape { tile_bytes: 1024, warps: 2, blocks: 2 };
+/// Tiles of a batch and a half.
+const SHAPE: Shape = Shape { tile_bytes: 3072, warps: 2, blocks: 2 };
 /// Tiles for every warp to go around its ring, and one that is not full.
-const BYTES: usize = 4 * 6 * 1024 + 528;
+const BYTES: usize = 4 * 6 * 3072 + 528;
 pub const SCHEDULES: u64 = 8;
 
 /// Executes every operation under so many schedules.

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use cuda_ptx_host::driver::{Arguments, Driver, Launch, Module};
 use cust::device::{Device, DeviceAttribute};
 use cust::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
-use measure::{Competitor, Contest, Outcome, Quartiles, Record, Work};
+use measure::{Competitor, Contest, Outcome, Record, Work};
 
-use crate::Shape;
 use crate::cpu::check_sum;
 use crate::data::{self, Operation, Type};
+use crate::shapes::{self, Shape, Tried};
 
 const RUST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.cubin"));
 const CPP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twins.cubin"));
@@ -182,27 +182,34 @@ fn work(operation: Operation, bytes: u64) -> Result<Work> {
     Ok(Work::Bytes { moved: passes * bytes as f64, peak: 2.0 * clock_hz * bus_bytes })
 }
 
-/// Checks and measures everything.
-pub fn run(bytes: u64, rounds: usize, json: Option<&Path>) -> Result<()> {
+/// Checks and measures everything; the times of all shapes go into the file `shapes`.
+pub fn run(bytes: u64, rounds: usize, json: Option<&Path>, shapes: Option<&Path>) -> Result<()> {
     let driver = Driver::open()?;
-    let (rust, cpp) = (driver.load(RUST)?, driver.load(CPP)?);
+    let modules = [driver.load(RUST)?, driver.load(CPP)?];
     let mut arrays = Arrays::new(&driver, bytes)?;
     let mut outcomes = Vec::new();
+    let mut table = "operation\tblocks\twarps\ttile bytes\tRust ms\tC++ ms\n".to_owned();
     for element in [Type::F32, Type::Bf16] {
         arrays.fill(element)?;
         for operation in Operation::ALL.into_iter().filter(|operation| operation.element() == element) {
-            let mut shapes = Vec::new();
-            for (module, language) in [(&rust, "Rust"), (&cpp, "C++")] {
-                let shape = fastest(&driver, &arrays, module, operation)?;
-                arrays.clear()?;
-                arrays.launch(module, operation, shape)?;
-                arrays.check(operation).with_context(|| format!("{} in {language}", operation.kernel()))?;
-                shapes.push((module, shape));
+            let tried = shapes::tried(driver.sm_count()?, |shape, language| {
+                measure::time(&driver, &mut || arrays.launch(&modules[language], operation, shape))
+            })?;
+            for row in tried.rows() {
+                table += &format!("{}\t{row}\n", operation.kernel());
             }
-            let outcome = measure(&driver, &arrays, operation, [shapes[0], shapes[1]], rounds)?;
+            for (module, language) in modules.iter().zip(["Rust", "C++"]) {
+                arrays.clear()?;
+                arrays.launch(module, operation, tried.best())?;
+                arrays.check(operation).with_context(|| format!("{} in {language}", operation.kernel()))?;
+            }
+            let outcome = measure(&driver, &arrays, operation, &modules, &tried, rounds)?;
             println!("{}", outcome.summary());
             outcomes.push(outcome);
         }
+    }
+    if let Some(path) = shapes {
+        std::fs::write(path, table).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = json {
         measure::write(path, "streaming", &Record::new(&driver, outcomes)?)?;
@@ -214,7 +221,8 @@ fn measure(
     driver: &Driver,
     arrays: &Arrays,
     operation: Operation,
-    [rust, cpp]: [(&Module, Shape); 2],
+    [rust, cpp]: &[Module; 2],
+    tried: &Tried,
     rounds: usize,
 ) -> Result<Outcome> {
     let cub = match operation {
@@ -222,8 +230,8 @@ fn measure(
         _ => None,
     };
     let mut competitors = vec![
-        Competitor::new("Rust", || arrays.launch(rust.0, operation, rust.1)),
-        Competitor::new("C++ twin", || arrays.launch(cpp.0, operation, cpp.1)),
+        Competitor::new("Rust", || arrays.launch(rust, operation, tried.best())),
+        Competitor::new("C++ twin", || arrays.launch(cpp, operation, tried.best())),
     ];
     if operation == Operation::Copy {
         competitors.push(Competitor::new("cuMemcpyDtoDAsync", || arrays.copy()));
@@ -232,47 +240,7 @@ fn measure(
         competitors.push(Competitor::new("cub::DeviceReduce", || cub.launch(arrays)));
     }
     let name = format!("{}, {} bytes", operation.kernel(), arrays.bytes());
-    let checked = format!("every element checked; Rust with {}, C++ with {}", rust.1, cpp.1);
+    let checked = format!("every element checked; {}", tried.summary());
     let contest = Contest { name: &name, work: work(operation, arrays.bytes())?, checked: &checked, rounds };
     contest.run(driver, competitors)
-}
-
-/// The shape for which a kernel is fastest here.
-fn fastest(driver: &Driver, arrays: &Arrays, module: &Module, operation: Operation) -> Result<Shape> {
-    let mut best: Option<(f64, Shape)> = None;
-    for shape in shapes(driver.sm_count()?) {
-        let mut times = [0.0; 3];
-        for ms in &mut times {
-            *ms = measure::time(driver, &mut || arrays.launch(module, operation, shape))?;
-        }
-        let ms = Quartiles::of(&times).median;
-        if best.is_none_or(|best| ms < best.0) {
-            best = Some((ms, shape));
-        }
-    }
-    Ok(best.context("there are shapes")?.1)
-}
-
-/// Shapes that keep 48 to 144 KiB on their way to each multiprocessor.
-fn shapes(multiprocessors: u32) -> impl Iterator<Item = Shape> {
-    // KiB of a tile, and warps of a block.
-    let rings = [
-        [16, 1],
-        [20, 1],
-        [24, 1],
-        [8, 2],
-        [12, 2],
-        [16, 2],
-        [6, 3],
-        [8, 3],
-        [12, 3],
-        [16, 3],
-        [6, 4],
-        [8, 4],
-        [12, 4],
-        [6, 6],
-        [8, 6],
-        [6, 8],
-    ];
-    rings.into_iter().map(move |[kib, warps]| Shape { tile_bytes: kib << 10, warps, blocks: multiprocessors })
 }

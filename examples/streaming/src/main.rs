@@ -5,6 +5,7 @@
 mod cpu;
 mod data;
 mod gpu;
+mod shapes;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,35 +28,15 @@ struct Cli {
     /// Also writes the results into this file, beside those of the other examples.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Also writes the times of all shapes that were tried into this file.
+    #[arg(long)]
+    shapes: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Processor {
     Gpu,
     Cpu,
-}
-
-/// How the array is shared among the warps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Shape {
-    tile_bytes: u32,
-    warps: u32,
-    blocks: u32,
-}
-
-impl Shape {
-    /// The dynamic shared memory of a block: for every warp four tiles, and for each of them two barriers and
-    /// its number.
-    fn shared_bytes(self) -> u32 {
-        self.warps * 4 * (self.tile_bytes + 20)
-    }
-}
-
-impl std::fmt::Display for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let Self { tile_bytes, warps, blocks } = self;
-        write!(f, "{blocks} blocks of {warps} warps, tiles of {tile_bytes} bytes")
-    }
 }
 
 fn main() -> ExitCode {
@@ -73,6 +54,6 @@ fn run(cli: &Cli) -> Result<()> {
     anyhow::ensure!(cli.bytes.is_multiple_of(16), "--bytes: expected a multiple of 16, found {}", cli.bytes);
     match cli.on {
         Processor::Cpu => cpu::run(cpu::SCHEDULES),
-        Processor::Gpu => gpu::run(cli.bytes, cli.rounds, cli.json.as_deref()),
+        Processor::Gpu => gpu::run(cli.bytes, cli.rounds, cli.json.as_deref(), cli.shapes.as_deref()),
     }
 }
