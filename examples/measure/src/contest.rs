@@ -1,5 +1,8 @@
 //! Interleaved rounds of everything that does one piece of work.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use cuda_ptx_host::driver::Driver;
 use cust::event::{Event, EventFlags};
@@ -102,13 +105,23 @@ impl Contest<'_> {
 
 /// The time between events before and after a launch, in milliseconds.
 ///
+/// The stream is held until all is queued, so that the events are apart by what the GPU does, not by how long
+/// the launch takes on the CPU.
+///
 /// # Errors
 /// If the launch fails.
 pub fn time(driver: &Driver, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let (start, stop) = (Event::new(EventFlags::DEFAULT)?, Event::new(EventFlags::DEFAULT)?);
+    let (queued, all_queued) = mpsc::channel::<()>();
+    // A launch that waits for the GPU, as the first one of a kernel may, is not held for ever.
+    let hold = move || {
+        let _ = all_queued.recv_timeout(Duration::from_millis(2));
+    };
+    driver.stream().add_callback(Box::new(hold))?;
     start.record(driver.stream())?;
     launch()?;
     stop.record(driver.stream())?;
+    drop(queued);
     driver.synchronize()?;
     Ok(f64::from(stop.elapsed_time_f32(&start)?))
 }
