@@ -247,7 +247,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn a_wrong_line_of_the_spec_is_noticed_also_without_a_gpu() {
     let right = spec::load().unwrap();
-    for mutant in &MUTANTS {
+    // Beyond `cuda::ptx` no header says what is right; there `exec_differential` executes the mutants.
+    for mutant in MUTANTS.iter().filter(|mutant| !mutant.beyond) {
         assert_eq!(
             deviations(&right, mutant.functions),
             [""; 0],

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
@@ -14,7 +15,7 @@ use cuda_ptx_host::differential::agreement::{self, Found};
 use cuda_ptx_host::differential::form::Form;
 use cuda_ptx_host::differential::golden::{Digest, Golden};
 use cuda_ptx_host::differential::scenario::{self, Case, Word};
-use cuda_ptx_host::differential::{Entry, Plan, images};
+use cuda_ptx_host::differential::{Entry, MUTANTS, Plan, images};
 use cuda_ptx_host::exec::{Check, Grid, Memory, Options, OutOfBounds, Program, Tensor, Violation};
 use cuda_ptx_host::toolchain;
 
@@ -229,13 +230,18 @@ fn is_wanted(form: &Form) -> bool {
     filter().is_none_or(|wanted| wanted == family || wanted == form.kernel)
 }
 
+fn parse(ptx: &Path) -> Program {
+    Program::parse(&std::fs::read_to_string(ptx).unwrap()).unwrap()
+}
+
 /// The forms and their kernels, built once.
 fn built() -> &'static images::Ptx {
     static BUILT: OnceLock<images::Ptx> = OnceLock::new();
     BUILT.get_or_init(|| {
+        let beyond = MUTANTS.into_iter().filter(|mutant| mutant.beyond);
         let plan = Plan {
             arch: Arch::SM_90A,
-            mutants: &[],
+            mutants: &Vec::from_iter(beyond),
             linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
         };
         images::ptx(plan).unwrap()
@@ -246,8 +252,9 @@ fn built() -> &'static images::Ptx {
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {
-        let images::Ptx { entries, kernels } = built();
-        let parse = |ptx| Program::parse(&std::fs::read_to_string(ptx).unwrap()).unwrap();
+        let images::Ptx {
+            entries, kernels, ..
+        } = built();
         let programs = kernels.iter().map(|(family, ptx)| (family, parse(ptx)));
         let programs: BTreeMap<_, _> = programs.collect();
         let path = toolchain::workspace_root().join("tests/golden/h200.json");
@@ -446,4 +453,21 @@ fn a_wrong_instruction_is_noticed() {
         "these pass for right:\n{}",
         passed.join("\n")
     );
+}
+
+/// Beyond `cuda::ptx`; of its mirror, `tests/differential.rs` compares the spec with the headers.
+#[test]
+fn a_wrong_line_of_the_spec_is_noticed() {
+    let built = built();
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.beyond) {
+        let program = parse(&built.mutants[mutant.name]);
+        let entries = built.entries.iter().filter(|it| it.reason.is_none());
+        let mut runs = entries
+            .filter(|entry| mutant.functions.contains(&entry.form.function.as_str()))
+            .map(|entry| run(&program, entry, 1).map_err(|error| (entry, error)));
+        let noticed = runs.find_map(Result::err);
+        let (entry, error) =
+            noticed.unwrap_or_else(|| panic!("the mutant {} passes for right", mutant.name));
+        println!("{}: {}: {error:#}", mutant.name, entry.form);
+    }
 }

@@ -132,15 +132,8 @@ impl Images {
             &Self::misuse(folder),
         )?;
         for mutant in plan.mutants {
-            let crate_folder = mutant.write_crate(&work)?;
-            let source = sources.of_functions(mutant.functions)?;
-            build_rust(
-                &source,
-                &crate_folder,
-                &work.join(mutant.name),
-                plan,
-                &images.mutant(mutant.name),
-            )?;
+            let ptx = sources.mutant_ptx(mutant, &work, plan)?;
+            build::cubin(&ptx, arch, images.mutant(mutant.name))?;
         }
         fs::write(
             folder.join(MANIFEST),
@@ -177,7 +170,7 @@ pub struct Sources {
     pub entries: Vec<Entry>,
     /// The kernels: of `cuda::ptx`, and of each family beyond it.
     pub parts: Vec<Part>,
-    /// Each kernel in Rust of `cuda::ptx`, by its function.
+    /// Each kernel in Rust, by its function.
     kernels: Vec<(String, String)>,
 }
 
@@ -281,10 +274,17 @@ impl Sources {
         let part = &mut self.parts[at];
         part.rust += &rust;
         part.cxx += &cxx;
-        if !form.is_beyond() {
-            self.kernels.push((form.function.clone(), rust));
-        }
+        self.kernels.push((form.function.clone(), rust));
         Ok(())
+    }
+
+    /// The PTX of the functions that a mutant makes wrong.
+    fn mutant_ptx(&self, mutant: &Mutant, work: &Path, plan: Plan) -> Result<PathBuf> {
+        let (source, root) = (
+            self.of_functions(mutant.functions)?,
+            mutant.write_crate(work)?,
+        );
+        rust_ptx(&source, &root, &work.join(mutant.name), plan)
     }
 
     /// A crate with the kernels of some functions.
@@ -343,6 +343,8 @@ pub struct Ptx {
     pub entries: Vec<Entry>,
     /// By [`Form::family`], where the PTX of the kernels in Rust lies.
     pub kernels: BTreeMap<Option<String>, PathBuf>,
+    /// The same of each mutant's functions, by its name.
+    pub mutants: BTreeMap<&'static str, PathBuf>,
 }
 
 /// The forms, and the PTX of their kernels in Rust.
@@ -358,14 +360,18 @@ pub fn ptx(plan: Plan) -> Result<Ptx> {
         toolchain::workspace_root(),
         toolchain::target_dir().join("differential"),
     );
-    let mut kernels = BTreeMap::new();
-    for part in sources.parts {
+    let (mut kernels, mut mutants) = (BTreeMap::new(), BTreeMap::new());
+    for part in &sources.parts {
         let ptx = rust_ptx(&part.rust, &root, &work.join(part.name()), plan)?;
-        kernels.insert(part.family, ptx);
+        kernels.insert(part.family.clone(), ptx);
+    }
+    for mutant in plan.mutants {
+        mutants.insert(mutant.name, sources.mutant_ptx(mutant, &work, plan)?);
     }
     Ok(Ptx {
         entries: sources.entries,
         kernels,
+        mutants,
     })
 }
 

@@ -22,16 +22,20 @@ pub struct Mutant {
     pub wrong: &'static str,
     /// The functions that it makes wrong.
     pub functions: &'static [&'static str],
+    /// Whether `cuda::ptx` lacks them: no header says what is right, and what the kernels give must show it.
+    pub beyond: bool,
 }
 
-/// Five mutants, each of another family: an operand order, a clobber, a tag, an operation, a field.
-pub const MUTANTS: [Mutant; 5] = [
+/// Seven mutants, each of another family: an operand order, a clobber, a tag, an operation, a field; and beyond
+/// `cuda::ptx` an operand order, and layouts of matrices.
+pub const MUTANTS: [Mutant; 7] = [
     Mutant {
         name: "operand-order",
         family: "bits",
         right: "prmt.b32 dest, a_reg, b_reg, c_reg;",
         wrong: "prmt.b32 dest, b_reg, a_reg, c_reg;",
         functions: &["prmt"],
+        beyond: false,
     },
     Mutant {
         name: "missing-clobber",
@@ -39,6 +43,7 @@ pub const MUTANTS: [Mutant; 5] = [
         right: "    st.space.type [addr], src;\n",
         wrong: "    st.space.type [addr], src;\n    effects volatile A deliberate mistake.\n",
         functions: &["st"],
+        beyond: false,
     },
     Mutant {
         name: "wrong-tag",
@@ -46,6 +51,7 @@ pub const MUTANTS: [Mutant; 5] = [
         right: "    inc     .inc ",
         wrong: "    inc     .dec ",
         functions: &["red_async"],
+        beyond: false,
     },
     Mutant {
         name: "wrong-operation",
@@ -53,6 +59,7 @@ pub const MUTANTS: [Mutant; 5] = [
         right: "mbarrier.arrive_drop.sem.scope.space.b64 state, [addr], count;",
         wrong: "mbarrier.arrive.sem.scope.space.b64 state, [addr], count;",
         functions: &["mbarrier_arrive_drop"],
+        beyond: false,
     },
     Mutant {
         name: "wrong-field",
@@ -60,6 +67,23 @@ pub const MUTANTS: [Mutant; 5] = [
         right: "global_dim.global_dim.b32",
         wrong: "global_dim.box_dim.b32",
         functions: &["tensormap_replace_global_dim"],
+        beyond: false,
+    },
+    Mutant {
+        name: "swapped-halves",
+        family: "convert",
+        right: "cvt.rn.to.f32 d, a, b;",
+        wrong: "cvt.rn.to.f32 d, b, a;",
+        functions: &["cvt_rn_f16x2_f32", "cvt_rn_bf16x2_f32"],
+        beyond: true,
+    },
+    Mutant {
+        name: "wrong-layout",
+        family: "mma",
+        right: "m8n8k4.alayout.blayout.f16.atype.btype.f16 d",
+        wrong: "m8n8k4.blayout.alayout.f16.atype.btype.f16 d",
+        functions: &["mma_sync_m8n8k4_row_col", "mma_sync_m8n8k4_col_row"],
+        beyond: true,
     },
 ];
 
