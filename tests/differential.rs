@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use cuda_ptx_host::build::Arch;
+use cuda_ptx_host::differential::agreement::Found;
 use cuda_ptx_host::differential::execute::Job;
-use cuda_ptx_host::differential::golden::Golden;
-use cuda_ptx_host::differential::scenario::{self, Expected, Word};
+use cuda_ptx_host::differential::form::Form;
+use cuda_ptx_host::differential::golden::{Digest, Golden};
+use cuda_ptx_host::differential::scenario::{self, Case, Expected, Word};
 use cuda_ptx_host::differential::{Entry, Images, MUTANTS, Plan};
 use cuda_ptx_host::driver::Driver;
 use cuda_ptx_host::parity::headers::{Headers, Parameter};
@@ -134,6 +136,103 @@ fn expectations_agree_with_what_an_h200_gave() {
         checked.not_recorded.join(", ")
     ));
     assert_eq!(checked.compared, golden.forms.len());
+}
+
+/// What a launch may give; all bits that its expectation leaves open are those of `open`.
+fn outcome(case: &Case, open: u64) -> Found {
+    let word = |word: &Word| match *word {
+        Word::Is(word) => word,
+        Word::Masked(word, mask) => word & mask | open & !mask,
+        Word::Within(low, _) if open == 0 => low,
+        Word::Within(_, high) => high,
+        Word::Opaque(_) | Word::Free => open,
+    };
+    let behind_end = open.to_le_bytes();
+    Found {
+        output: case.expected.output.iter().map(word).collect(),
+        memory: [&case.expected.memory[..], &behind_end].concat(),
+    }
+}
+
+fn digest(case: &Case, found: &Found) -> Digest {
+    let mut digest = Digest::new(1);
+    digest.add(case, found);
+    digest
+}
+
+#[test]
+fn all_that_is_expected_is_recorded_and_nothing_else() {
+    let entries = images().entries.iter();
+    for entry in entries.filter(|entry| entry.reason.is_none()) {
+        let scenario = scenario::of(&entry.form).unwrap();
+        for case in (scenario.cases)(1) {
+            let (found, other) = (outcome(&case, 0), outcome(&case, u64::MAX));
+            let recorded = digest(&case, &found);
+            assert_eq!(
+                recorded,
+                digest(&case, &other),
+                "{}, {}",
+                entry.form,
+                case.what
+            );
+            let words = case.expected.output.iter().enumerate();
+            let mut decided = words.filter_map(|(at, word)| match *word {
+                Word::Is(_) => Some((at, 1)),
+                Word::Masked(_, mask) if mask != 0 => Some((at, 1 << mask.trailing_zeros())),
+                _ => None,
+            });
+            let mut wrong = Vec::new();
+            if let Some((at, bit)) = decided.next_back() {
+                wrong.push(outcome(&case, 0));
+                wrong[0].output[at] ^= bit;
+            }
+            if let Some(last) = case.expected.memory.len().checked_sub(1) {
+                wrong.push(outcome(&case, 0));
+                wrong.last_mut().unwrap().memory[last] ^= 1;
+            }
+            for wrong in wrong {
+                assert_ne!(
+                    recorded,
+                    digest(&case, &wrong),
+                    "{}, {}",
+                    entry.form,
+                    case.what
+                );
+            }
+        }
+    }
+}
+
+/// The recording of a GPU that gives what is expected, and where that is open, something else than other tests have.
+fn recording() -> Golden {
+    let recorded = Golden::read(&root("tests/golden/h200.json")).unwrap();
+    let entries = images().entries.iter();
+    let forms = entries.filter(|entry| entry.reason.is_none()).map(|entry| {
+        let scenario = scenario::of(&entry.form).unwrap();
+        let mut digest = Digest::new(1);
+        for case in (scenario.cases)(1).iter().filter(|it| !it.expected.fails) {
+            digest.add(case, &outcome(case, 0x0123_4567_89ab_cdef));
+        }
+        (entry.form.kernel.clone(), digest)
+    });
+    Golden {
+        forms: forms.collect(),
+        ..recorded
+    }
+}
+
+#[test]
+fn a_recording_of_what_is_expected_passes_and_may_miss_no_form() {
+    let mut golden = recording();
+    let checked = golden.check(images()).unwrap();
+    assert_eq!(checked.compared, golden.forms.len());
+    assert_eq!(checked.not_recorded, [""; 0]);
+    let beyond = |(kernel, _): (&String, _)| Form::names_beyond(kernel).then(|| kernel.clone());
+    let missing = golden.forms.iter().find_map(beyond).unwrap();
+    golden.forms.remove(&missing);
+    assert!(golden.check(images()).is_err(), "{missing} may be missing");
+    golden.forms.retain(|kernel, _| !Form::names_beyond(kernel));
+    assert!(!golden.check(images()).unwrap().not_recorded.is_empty());
 }
 
 /// In this process: a bundle's program runs the same in child processes, and misuse and traps too.

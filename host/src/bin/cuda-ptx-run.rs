@@ -53,7 +53,7 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
         /// Also records the outputs, for checks without a GPU.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "form")]
         golden: Option<PathBuf>,
     },
     /// Times every instruction form in Rust and C++.
