@@ -230,6 +230,14 @@ fn is_wanted(form: &Form) -> bool {
     filter().is_none_or(|wanted| wanted == family || wanted == form.kernel)
 }
 
+fn plan(arch: Arch) -> Plan<'static> {
+    Plan {
+        arch,
+        mutants: &[],
+        linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
+    }
+}
+
 fn parse(ptx: &Path) -> Program {
     Program::parse(&std::fs::read_to_string(ptx).unwrap()).unwrap()
 }
@@ -240,11 +248,10 @@ fn built() -> &'static images::Ptx {
     BUILT.get_or_init(|| {
         let beyond = MUTANTS.into_iter().filter(|mutant| mutant.beyond);
         let plan = Plan {
-            arch: Arch::SM_90A,
             mutants: &Vec::from_iter(beyond),
-            linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
+            ..plan(Arch::SM_90A)
         };
-        images::ptx(plan).unwrap()
+        images::ptx(plan, None).unwrap()
     })
 }
 
@@ -311,14 +318,57 @@ fn every_launch_gives_what_the_isa_says_and_the_docs_count_the_forms() {
     if filter().is_some() {
         return;
     }
+    for table in [table(&outcome.lines), table_beyond(&outcome.beyond)] {
+        check_docs(&table);
+    }
+}
+
+/// The docs must have this table.
+fn check_docs(table: &str) {
     let path = toolchain::workspace_root().join("docs/cpu-executor.md");
     let docs = std::fs::read_to_string(path).unwrap();
-    for table in [table(&outcome.lines), table_beyond(&outcome.beyond)] {
-        assert!(
-            docs.contains(&table),
-            "docs/cpu-executor.md counts otherwise than what was run:\n{table}"
-        );
+    assert!(
+        docs.contains(table),
+        "docs/cpu-executor.md counts otherwise than what was run:\n{table}"
+    );
+}
+
+/// What an H200 lacks of `cvt`, with the same checks but for a GPU's outputs.
+#[test]
+fn conversions_of_later_gpus_give_what_the_isa_says_and_the_docs_count_them() {
+    let arch: Arch = "sm_100a".parse().unwrap();
+    let images::Ptx {
+        entries, kernels, ..
+    } = images::ptx(plan(arch), Some("convert")).unwrap();
+    let family = Some("convert".to_owned());
+    let program = parse(&kernels[&family]);
+    let (mut lines, mut wrong) = (BTreeMap::<String, Line>::new(), Vec::new());
+    for entry in &entries {
+        let reason = match &entry.reason {
+            Some(reason) if reason.starts_with("needs ") => continue,
+            Some(reason) => Some(reason.split(':').next().unwrap().to_owned()),
+            None => program
+                .executes(&entry.form.kernel)
+                .err()
+                .as_ref()
+                .map(reason),
+        };
+        let line = lines.entry(arch.to_string()).or_default();
+        if let Some(reason) = reason {
+            *line.reasons.entry(reason).or_default() += 1;
+            continue;
+        }
+        line.run += 1;
+        if let Err(error) = run(&program, entry, 1) {
+            wrong.push(format!("{}: {error:#}", entry.form));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let table = rows(
+        "conversions of",
+        lines.iter().map(|(name, line)| (name.as_str(), line)),
+    );
+    check_docs(&table);
 }
 
 #[test]

@@ -137,27 +137,50 @@ impl Format {
     /// The code of a number. What is too great becomes the greatest number if it `saturates`, and else what `round`
     /// makes of it. A format without sign takes the magnitude.
     pub fn encode(self, value: f64, round: Round, saturates: bool) -> u64 {
+        let negative = self.signed && value.is_sign_negative();
+        let away = match round {
+            Round::Up => !negative,
+            Round::Down => negative,
+            _ => false,
+        };
+        let overflows = away || matches!(round, Round::Near | Round::NearAway);
+        self.neighbour(value, saturates, overflows, |whole, rest| match round {
+            Round::Near => rest > 0.5 || rest == 0.5 && whole & 1 == 1,
+            Round::NearAway => rest >= 0.5,
+            _ => rest > 0.0 && away,
+        })
+    }
+
+    /// The code of a number, away from zero if `random` and what is dropped, both in units of the last place, are one
+    /// unit together, and else towards zero.
+    pub fn encode_randomly(self, value: f64, random: f64, saturates: bool) -> u64 {
+        self.neighbour(value, saturates, true, |_, rest| rest + random >= 1.0)
+    }
+
+    /// The code of one of the two neighbours of a number: of that away from zero if `up` says so of the last place and of
+    /// what is behind it. What is too great becomes the greatest number if it `saturates`, or unless it `overflows`.
+    fn neighbour(
+        self,
+        value: f64,
+        saturates: bool,
+        overflows: bool,
+        up: impl Fn(u64, f64) -> bool,
+    ) -> u64 {
         if value.is_nan() {
             return self.nan();
         }
         let negative = self.signed && value.is_sign_negative();
         let sign = u64::from(negative) << (self.exponent_bits + self.fraction_bits);
         let value = value.abs();
-        let away = match round {
-            Round::Up => !negative,
-            Round::Down => negative,
-            _ => false,
-        };
         let code = if value.is_finite() {
-            self.magnitude(value, round, away)
+            self.magnitude(value, up)
         } else {
             u64::MAX
         };
         if code <= self.max() {
             return sign | code;
         }
-        let overflows =
-            away || value.is_infinite() || matches!(round, Round::Near | Round::NearAway);
+        let overflows = overflows || value.is_infinite();
         sign | match self.top {
             Top::Infinity if overflows && !saturates => self.max() + 1,
             Top::Nan if overflows && !saturates => return self.nan(),
@@ -166,21 +189,15 @@ impl Format {
     }
 
     /// The code of a finite number without sign, as if there were no greatest one.
-    fn magnitude(self, value: f64, round: Round, away: bool) -> u64 {
+    fn magnitude(self, value: f64, up: impl Fn(u64, f64) -> bool) -> u64 {
         let exponent = (value.to_bits() >> 52) as i32 - 1023;
         let exponent = exponent.max(self.least_exponent());
         // In units of the last place of the numbers with this exponent, which is exact.
         let scaled = value * 2f64.powi(self.fraction_bits as i32 - exponent);
-        let (whole, rest) = (scaled.floor(), scaled.fract());
-        let whole = whole as u64;
-        let up = match round {
-            Round::Near => rest > 0.5 || rest == 0.5 && whole & 1 == 1,
-            Round::NearAway => rest >= 0.5,
-            _ => rest > 0.0 && away,
-        };
+        let (whole, rest) = (scaled.floor() as u64, scaled.fract());
         // The leading bit, and what carries out of the fraction, counts as one more in the field of the exponent.
         let field = (exponent - self.least_exponent()) as u64;
-        let code = (field << self.fraction_bits) + whole + u64::from(up);
+        let code = (field << self.fraction_bits) + whole + u64::from(up(whole, rest));
         code.saturating_sub(u64::from(!self.has_zero()))
     }
 }
@@ -424,6 +441,27 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn random_bits_carry_out_of_what_is_dropped() {
+        let third = 1.0 + 2f64.powi(-7) * 0.375;
+        for (random, code) in [
+            (0.0, 0x3f80),
+            (0.624, 0x3f80),
+            (0.625, 0x3f81),
+            (0.999, 0x3f81),
+        ] {
+            assert_eq!(BF16.encode_randomly(third, random, false), code);
+            assert_eq!(BF16.encode_randomly(-third, random, false), code | 0x8000);
+        }
+        assert_eq!(BF16.encode_randomly(1.0, 0.999, false), 0x3f80);
+        let greatest = f64::from(f32::MAX);
+        assert_eq!(BF16.encode_randomly(greatest, 0.0, false), 0x7f7f);
+        assert_eq!(BF16.encode_randomly(greatest, 0.5, false), 0x7f80);
+        assert_eq!(BF16.encode_randomly(greatest, 0.5, true), 0x7f7f);
+        assert_eq!(BF16.encode_randomly(f64::INFINITY, 0.0, false), 0x7f80);
+        assert_eq!(BF16.encode_randomly(f64::NAN, 0.0, false), 0x7fff);
     }
 
     #[test]

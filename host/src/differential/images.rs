@@ -95,7 +95,7 @@ impl Images {
         let headers = Headers::read(&tools.cccl_include)?;
         let spec = spec::load()?;
         let matching = Matching::new(&headers, &spec)?;
-        let sources = Sources::new(&matching, arch)?;
+        let sources = Sources::new(&matching, arch, None)?;
         let images = Self {
             cccl: headers.version.clone(),
             entries: sources.entries.clone(),
@@ -207,18 +207,19 @@ impl Part {
 }
 
 impl Sources {
-    /// The kernels of every form that `arch` has.
+    /// The kernels of every form that `arch` has, or of those of one family beyond `cuda::ptx`.
     ///
     /// # Errors
     ///
     /// A form has no mirror, or its scenario does not fit it.
-    pub fn new(matching: &Matching, arch: Arch) -> Result<Self> {
+    pub fn new(matching: &Matching, arch: Arch, family: Option<&str>) -> Result<Self> {
         let mut sources = Self {
             entries: Vec::new(),
-            parts: vec![Part::new(None)?],
+            parts: Vec::new(),
             kernels: Vec::new(),
         };
-        for (index, pair) in matching.pairs.iter().enumerate() {
+        let mirrored = matching.pairs.iter().filter(|_| family.is_none());
+        for (index, pair) in mirrored.enumerate() {
             let form = Form::new(index, &pair.form);
             let reason = match runnable(&pair.form, &form, arch) {
                 Err(reason) => Some(reason),
@@ -233,6 +234,9 @@ impl Sources {
             sources.entries.push(Entry { form, reason });
         }
         for (form, mirror) in beyond(matching) {
+            if family.is_some() && form.family.as_deref() != family {
+                continue;
+            }
             let scenario = match mirror.variant.targets.allow(&arch.to_string()) {
                 true => scenario::of(&form),
                 false => Err(format!("needs {}", mirror.variant.targets)),
@@ -347,15 +351,15 @@ pub struct Ptx {
     pub mutants: BTreeMap<&'static str, PathBuf>,
 }
 
-/// The forms, and the PTX of their kernels in Rust.
+/// The forms, or those of one family beyond `cuda::ptx`, and the PTX of their kernels in Rust.
 ///
 /// # Errors
 ///
 /// A tool is missing, something does not build, or a form has no mirror in the spec.
-pub fn ptx(plan: Plan) -> Result<Ptx> {
+pub fn ptx(plan: Plan, family: Option<&str>) -> Result<Ptx> {
     let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
     let spec = spec::load()?;
-    let sources = Sources::new(&Matching::new(&headers, &spec)?, plan.arch)?;
+    let sources = Sources::new(&Matching::new(&headers, &spec)?, plan.arch, family)?;
     let (root, work) = (
         toolchain::workspace_root(),
         toolchain::target_dir().join("differential"),

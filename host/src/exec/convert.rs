@@ -68,6 +68,8 @@ pub struct Conversion {
     pub to: Packed,
     pub from: Packed,
     pub round: Round,
+    /// `.rs`: the operand with random bits that round instead, an equal part of them each number.
+    pub random: Option<Src>,
     /// `.satfinite`.
     pub saturates: bool,
     /// What is negative becomes zero.
@@ -78,15 +80,26 @@ pub struct Conversion {
 
 impl Conversion {
     /// The result in one lane.
-    pub fn of(&self, srcs: &[Lanes], lane: usize) -> u64 {
+    pub fn of(&self, srcs: &[Lanes], random: Option<&Lanes>, lane: usize) -> u64 {
         let numbers = srcs.iter().flat_map(|src| self.from.decode(src[lane]));
-        let codes = numbers.map(|number| {
+        let codes = numbers.enumerate().map(|(from_top, number)| {
             let number = if self.relu && number <= 0.0 {
                 0.0
             } else {
                 number
             };
-            self.to.format.encode(number, self.round, self.saturates) << self.to.padding
+            let to = self.to.format;
+            let code = match random {
+                None => to.encode(number, self.round, self.saturates),
+                Some(random) => {
+                    let width = 32 / self.to.count;
+                    let place = self.to.count - 1 - from_top as u32;
+                    let bits = random[lane] >> (width * place) & mask(width);
+                    let part = bits as f64 / 2f64.powi(width as i32);
+                    to.encode_randomly(number, part, self.saturates)
+                }
+            };
+            code << self.to.padding
         });
         codes.fold(0, |bits, code| bits << self.to.stride | code)
     }

@@ -49,9 +49,12 @@ impl<'a> Decoder<'_, 'a> {
 
     /// A conversion of packed or narrow numbers, or one with `.relu` or `.satfinite`.
     fn conversion(&self, to: Packed, from: Packed, q: &mut Quals, o: &[Operand]) -> Result<Op> {
+        let by_random_bits = q.take("rs");
+        // Each half of the operand has as many bits as a number of .bf16 lacks of one of .f32, and they have the same
+        // exponents.
         ensure!(
-            !q.take("rs"),
-            "the ISA shows in a figure alone how random bits are added, and no GPU here has it"
+            !by_random_bits || Packed::parse("bf16x2") == Some(to),
+            "more bits than there are random ones may be dropped, and the ISA does not say in words where these are added"
         );
         let round = q.one_of(&[
             ("rn", Round::Near),
@@ -59,9 +62,13 @@ impl<'a> Decoder<'_, 'a> {
             ("rz", Round::Zero),
             ("rp", Round::Up),
         ]);
-        let round = round.context("expected a rounding")?;
+        ensure!(round.is_some() != by_random_bits, "expected one rounding");
         let (saturates, relu) = (q.take("satfinite"), q.take("relu"));
         let (dst, srcs) = o.split_first().context("expected operands")?;
+        let (random, srcs) = match srcs.split_last() {
+            Some((random, srcs)) if by_random_bits => (Some(self.src(random, Ty::B32)?), srcs),
+            _ => (None, srcs),
+        };
         ensure!(
             srcs.len() as u32 * from.count == to.count,
             "expected as many numbers as the result has"
@@ -70,7 +77,8 @@ impl<'a> Decoder<'_, 'a> {
         Ok(Op::Convert(Box::new(Conversion {
             to,
             from,
-            round,
+            round: round.unwrap_or_default(),
+            random,
             saturates,
             relu,
             dst: self.dst(dst)?,

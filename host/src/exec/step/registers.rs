@@ -197,8 +197,9 @@ impl<'a> Machine<'a> {
             Op::Convert(conversion) => {
                 let srcs = conversion.srcs.iter().map(|src| warp.read(at, *src));
                 let srcs = Vec::from_iter(srcs);
+                let random = conversion.random.map(|random| warp.read(at, random));
                 for (lane, out) in out.iter_mut().enumerate() {
-                    *out = conversion.of(&srcs, lane);
+                    *out = conversion.of(&srcs, random.as_ref(), lane);
                 }
                 warp.write(at, conversion.dst, active, &out);
             }

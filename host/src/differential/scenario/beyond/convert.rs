@@ -36,14 +36,22 @@ enum Rounding {
     TowardsZero,
     Down,
     Up,
+    /// Away from zero if random bits and those that are dropped have a carry.
+    Random,
 }
+
+/// Why others than to bf16x2 are not.
+const RANDOM: &str = "more bits than there are random ones may be dropped, and the ISA does not say in words where these are added";
 
 pub fn scenario(form: &Form) -> Result<Scenario, String> {
     if form.instruction.starts_with("cvt.pack") {
         return integer_pack(form);
     }
     let conversion = Conversion::of(form).ok_or_else(|| missing(form))?;
-    let body = body(conversion.lanes / conversion.from_lanes);
+    if conversion.rounding == Rounding::Random && form.last() == "f32" && !form.says("bf16x2") {
+        return Err(RANDOM.to_owned());
+    }
+    let body = body(conversion.operands());
     let name = form.instruction.clone();
     Ok(Scenario::new(body, move |seed| {
         vec![conversion.case(Random::new(seed, &name))]
@@ -67,16 +75,26 @@ impl Conversion {
             "rz" => Rounding::TowardsZero,
             "rm" => Rounding::Down,
             "rp" => Rounding::Up,
+            "rs" => Rounding::Random,
             _ => return None,
         };
+        // Numbers of 6 bits have a byte each.
+        let stride = |of: FloatType| match of.bits() {
+            19 => 32,
+            6 => 8,
+            bits => bits,
+        };
+        if form.says("scaled::n2::ue8m0") {
+            return None;
+        }
         let tf32 = to_name == "tf32";
         Some(Self {
             to,
             from,
             lanes: lanes(to_name)?,
-            stride: if tf32 { 32 } else { to.bits() },
+            stride: stride(to),
             from_lanes: lanes(from_name)?,
-            from_stride: from.bits(),
+            from_stride: stride(from),
             open: if tf32 { 32 - to.bits() } else { 0 },
             rounding,
             saturates: form.says("satfinite"),
@@ -84,12 +102,17 @@ impl Conversion {
         })
     }
 
+    /// How many operands have numbers, and one more if there is one with random bits.
+    fn operands(&self) -> usize {
+        self.lanes / self.from_lanes + usize::from(self.rounding == Rounding::Random)
+    }
+
     fn case(&self, mut random: Random) -> Case {
         let operands = self.lanes / self.from_lanes;
         let (mut input, mut output, mut nans) = (Vec::new(), Vec::new(), Vec::new());
-        let mask = (1 << self.from_stride) - 1;
+        let mask = (1 << self.from.bits()) - 1;
         for i in 0..COUNT {
-            let (mut word, mut known) = (0, u64::MAX);
+            let (mut word, mut known, mut random_bits) = (0, u64::MAX, 0);
             for operand in 0..operands {
                 let mut packed = 0;
                 for lane in 0..self.from_lanes {
@@ -98,7 +121,9 @@ impl Conversion {
                     // The first operand, and the upper part of one, is the upper part of the result.
                     let from_top = operand * self.from_lanes + lane;
                     let shift = self.stride * (self.lanes - 1 - from_top) as u32 + self.open;
-                    match self.expected(self.from.value(code)) {
+                    let bits = self.random_bits(code, &mut random);
+                    random_bits = random_bits << 16 | bits;
+                    match self.expected(code, bits) {
                         Some(code) => word |= code << shift,
                         None => {
                             known &= !(((1 << self.to.bits()) - 1) << shift);
@@ -109,6 +134,9 @@ impl Conversion {
                     }
                 }
                 input.push(packed);
+            }
+            if self.rounding == Rounding::Random {
+                input.push(random_bits);
             }
             known &= !((1 << self.open) - 1);
             output.push(match known {
@@ -179,6 +207,19 @@ impl Conversion {
         sign | magnitude
     }
 
+    /// 16 random bits for a number, as often as not just enough for a carry, or one too few.
+    fn random_bits(&self, code: u64, random: &mut Random) -> u64 {
+        if self.rounding != Rounding::Random {
+            return 0;
+        }
+        let enough = 0x1_0000 - (code & 0xffff);
+        match random.below(4) {
+            0 => enough & 0xffff,
+            1 => enough - 1,
+            _ => random.word() & 0xffff,
+        }
+    }
+
     /// Whether an H200 takes this NaN for an infinity: `rna` to tf32 does not look at the bits that it drops.
     fn passes_for_infinity(&self, code: u64) -> bool {
         self.open > 0
@@ -186,15 +227,17 @@ impl Conversion {
             && !self.to.is_nan(code >> self.open)
     }
 
-    /// The code of the result; none if it is a NaN, whose bits the ISA leaves open.
-    fn expected(&self, number: f64) -> Option<u64> {
+    /// The code of the result for a code and 16 random bits; none if it is a NaN, whose bits the ISA leaves open.
+    fn expected(&self, code: u64, random_bits: u64) -> Option<u64> {
+        let number = self.from.value(code);
         if number.is_nan() {
-            return None;
+            // Types without NaN have their greatest number instead.
+            return (!self.to.has_nan()).then(|| self.to.finite() - 1);
         }
-        let number = if self.relu && number.is_sign_negative() {
-            0.0
+        let (code, number) = if self.relu && number.is_sign_negative() {
+            (0, 0.0)
         } else {
-            number
+            (code, number)
         };
         let sign = u64::from(number.is_sign_negative()) << (self.to.bits() - 1);
         let greatest = self.to.finite() - 1;
@@ -215,13 +258,14 @@ impl Conversion {
             Rounding::Up => sign == 0 && to_below > 0.0,
             Rounding::NearestAway => to_above <= to_below,
             Rounding::NearestEven => to_above < to_below || to_above == to_below && low % 2 == 1,
+            Rounding::Random => (code & 0xffff) + random_bits > 0xffff,
         };
-        let code = low + u64::from(up);
-        if code <= greatest && number.is_finite() {
-            return Some(sign | code);
+        let rounded = low + u64::from(up);
+        if rounded <= greatest && number.is_finite() {
+            return Some(sign | rounded);
         }
         // Towards zero, only what is infinite already is so.
-        let infinite = !self.saturates && (code > greatest || number.is_infinite());
+        let infinite = !self.saturates && (rounded > greatest || number.is_infinite());
         Some(sign | (greatest + u64::from(infinite)))
     }
 }

@@ -6,7 +6,7 @@ pub struct FloatType {
     pub exponent: u32,
     pub fraction: u32,
     bias: i32,
-    /// Codes of the greatest exponent that are numbers: none, or all but the last.
+    /// Codes of the greatest exponent that are numbers: none, all but the last, or all.
     numbers_at_top: u64,
 }
 
@@ -21,6 +21,9 @@ impl FloatType {
             "f32" => (8, 23, 127, 0),
             "e4m3" => (4, 3, 7, 7),
             "e5m2" => (5, 2, 15, 0),
+            "e2m3" => (2, 3, 1, 8),
+            "e3m2" => (3, 2, 3, 4),
+            "e2m1" => (2, 1, 1, 2),
             _ => return None,
         };
         Some(Self {
@@ -34,6 +37,11 @@ impl FloatType {
     /// The bits of a number.
     pub fn bits(self) -> u32 {
         1 + self.exponent + self.fraction
+    }
+
+    /// Whether there is a NaN; else all codes are numbers.
+    pub fn has_nan(self) -> bool {
+        self.finite() < 1 << (self.exponent + self.fraction)
     }
 
     /// How many codes without sign are finite numbers.
@@ -113,6 +121,24 @@ mod tests {
         assert_eq!(greatest("e5m2"), 57344.0);
         assert_eq!(greatest("f16x2"), 65504.0);
         assert_eq!(greatest("f32"), f64::from(f32::MAX));
+        assert_eq!(
+            ["e2m3x2", "e3m2x2", "e2m1x2"].map(greatest),
+            [7.5, 28.0, 6.0]
+        );
+        assert_eq!(
+            ["e2m3", "e3m2", "e2m1"].map(|name| of(name).number(1)),
+            [0.125, 0.0625, 0.5]
+        );
+        assert!(
+            ["e2m3", "e3m2", "e2m1"]
+                .iter()
+                .all(|name| !of(name).has_nan())
+        );
+        assert!(
+            ["f16", "e4m3", "e5m2"]
+                .iter()
+                .all(|name| of(name).has_nan())
+        );
         assert!(of("e4m3").is_nan(0x7f) && of("e4m3").is_nan(0xff) && !of("e4m3").is_nan(0x7e));
         assert!(of("e5m2").is_nan(0x7d) && of("e5m2").value(0xfc) == f64::NEG_INFINITY);
         assert_eq!(of("tf32").code(-1.5), 0x5fe00);
