@@ -6,7 +6,9 @@
 //! | `[[at SITUATION LINE AT]]` | the cycles of an operation in Rust at a point of a situation |
 //! | `[[half SITUATION LINE AT]]` | half of that, of a round trip |
 //! | `[[rate SITUATION LINE AT]]` | the bytes of the point, which `AT` counts, per cycle |
-//! | `[[peak KERNEL]]` | bytes or operations per cycle and multiprocessor, all of them busy |
+//! | `[[peak KERNEL]]` | bytes, FLOP or operations per cycle and multiprocessor, all of them busy |
+//! | `[[busy KERNEL WARPS]]` | cycles of a step of all warps of a block that is alone on its multiprocessor |
+//! | `[[beyond]]`, `[[beyond_timed]]` | what is said of the forms that `cuda::ptx` lacks, if any was timed |
 //! | `[[least FAMILY]]`, `[[most FAMILY]]` | the least and the most cycles of a family's forms |
 //! | `[[A / B]]`, `[[A - B]]` | a quotient or a difference of two of these |
 //! | `[[clock]]`, `[[gpu]]`, `[[driver]]`, `[[timed]]`, `[[unequal]]`, `[[crooked]]`, `[[collapsed]]`, `[[alike]]` | what the head of the tables says |
@@ -19,6 +21,7 @@ use super::runner::Results;
 use crate::toolchain;
 
 const TEXT: &str = include_str!("costs.md");
+const BEYOND: &str = include_str!("costs_beyond.md");
 const FIRST: &str =
     "<!-- Made by `cargo xtask bench-report` from host/src/bench/costs.md. Do not edit. -->\n\n";
 
@@ -51,7 +54,15 @@ impl Results {
             "gpu" => self.gpu.clone(),
             "driver" => self.driver.clone(),
             "clock" => format!("{:.2} GHz", self.clock() / 1e3),
-            "timed" => self.timed.len().to_string(),
+            "beyond" if self.timed.iter().any(|m| m.form.beyond) => self.fill(BEYOND)?,
+            "beyond" => String::new(),
+            "beyond_timed" => self.beyond_in_words(),
+            "timed" => self
+                .timed
+                .iter()
+                .filter(|m| !m.form.beyond)
+                .count()
+                .to_string(),
             "unequal" => self.unequal().to_string(),
             "crooked" => self.crooked().to_string(),
             "collapsed" => self.collapsed().to_string(),
@@ -81,6 +92,7 @@ impl Results {
         match *Vec::from_iter(what.split(' ')) {
             ["form", kernel] => self.cycles_of_form(kernel).map(|[rust, _]| rust),
             ["peak", kernel] => self.peak_of_chip(kernel),
+            ["busy", kernel, warps] => self.cycles_of_block(kernel, warps.parse()?),
             ["least", family] => self.cycles_of_family(family).reduce(f64::min),
             ["most", family] => self.cycles_of_family(family).reduce(f64::max),
             [kind, situation, line, at] => {
@@ -112,7 +124,12 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::bench::situations::{SITUATIONS, Situation};
+    use crate::bench::{forms, setup};
+    use crate::spec;
 
     fn results() -> Results {
         let folder = toolchain::workspace_root().join("benches/results");
@@ -127,6 +144,40 @@ mod tests {
             results.fill("takes [[at arrive_wait 0 1]] and [[half arrive_wait 0 1]] cycles");
         let expected = format!("takes {} and {} cycles", figure(rust), figure(rust / 2.0));
         assert_eq!(filled.unwrap(), expected);
+    }
+
+    #[test]
+    fn every_figure_that_the_page_asks_for_is_measured() {
+        let spec = spec::load().unwrap();
+        let timed = forms::all(&spec).into_iter();
+        let timed = timed.filter(|form| setup::setup_of(form.variant).is_ok());
+        let timed: HashSet<String> = timed.map(|form| form.name).collect();
+        let has_point = |situation: &str, line: &str, at: &str| {
+            let situation = SITUATIONS.iter().find(|s| s.kernel == situation);
+            let points = situation.map(Situation::points).unwrap_or_default();
+            let place = (line.parse().unwrap(), at.parse().unwrap());
+            points.iter().any(|point| (point.line, point.at) == place)
+        };
+        let mut terms = 0;
+        for part in [TEXT, BEYOND]
+            .into_iter()
+            .flat_map(|text| text.split("[[").skip(1))
+        {
+            let (word, _) = part.split_once("]]").unwrap();
+            for term in word.split(" / ").flat_map(|term| term.split(" - ")) {
+                match *Vec::from_iter(term.split(' ')) {
+                    ["form" | "peak", kernel] | ["busy", kernel, _] => {
+                        assert!(timed.contains(kernel), "{kernel}");
+                    }
+                    ["at" | "half" | "rate", situation, line, at] => {
+                        assert!(has_point(situation, line, at), "{term}");
+                    }
+                    _ => continue,
+                }
+                terms += 1;
+            }
+        }
+        assert!(terms > 150, "{terms}");
     }
 
     #[test]

@@ -18,13 +18,18 @@ pub struct FormKernel<'a> {
     pub variant: &'a Variant,
 }
 
-/// The kernels of every form, in the order of the spec.
+/// The kernels of every form, in the order of the spec: first those of `cuda::ptx`, then what it lacks.
 pub fn all(spec: &Spec) -> Vec<FormKernel<'_>> {
     let mut taken: HashMap<String, usize> = HashMap::new();
-    spec.variants()
-        // What C++ has a default argument for is two functions in Rust, and one form. What `cuda::ptx`
-        // lacks is not timed.
-        .filter(|(.., variant)| variant.implied.is_empty() && !variant.is_beyond())
+    let of = |beyond: bool| {
+        let variants = spec.variants();
+        // What C++ has a default argument for is two functions in Rust, and one form.
+        variants.filter(move |(.., variant)| {
+            variant.implied.is_empty() && variant.is_beyond() == beyond
+        })
+    };
+    of(false)
+        .chain(of(true))
         .map(|(family, overload, variant)| {
             let mut name = name(overload, variant);
             let count = taken.entry(name.clone()).or_default();

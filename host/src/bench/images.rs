@@ -33,6 +33,8 @@ pub struct Forms {
     pub untimed: Vec<Untimed>,
     /// How many forms `cuda::ptx` has that are for other architectures.
     pub elsewhere: usize,
+    /// How many forms that it lacks are for other architectures.
+    pub elsewhere_beyond: usize,
 }
 
 /// A form and how it is timed.
@@ -59,6 +61,18 @@ pub struct Form {
     pub places: bool,
     /// Threads of the smallest block.
     pub threads: u32,
+    /// Threads of the largest block.
+    #[serde(default = "most_threads")]
+    pub max_threads: u32,
+    /// Bytes of shared memory besides the barriers and buffers of the warps.
+    #[serde(default)]
+    pub shared: u32,
+    /// Multiplications and additions of a step.
+    #[serde(default)]
+    pub flops: u32,
+    /// Whether `cuda::ptx` lacks it.
+    #[serde(default)]
+    pub beyond: bool,
     /// What else a step holds.
     pub with: String,
     /// How the machine code of Rust compares with that of C++.
@@ -76,8 +90,15 @@ pub struct Untimed {
     pub form: String,
     /// The family in `spec/`.
     pub family: String,
+    /// Whether `cuda::ptx` lacks it.
+    #[serde(default)]
+    pub beyond: bool,
     /// Why.
     pub reason: String,
+}
+
+fn most_threads() -> u32 {
+    1024
 }
 
 /// The images in a folder.
@@ -146,7 +167,8 @@ impl Images {
                 .map(|subject| with_sass(timed_form(subject), &sides))
                 .collect::<Result<_>>()?,
             untimed,
-            elsewhere,
+            elsewhere: elsewhere[0],
+            elsewhere_beyond: elsewhere[1],
         };
         fs::write(
             folder.join(FORMS),
@@ -165,15 +187,15 @@ impl Images {
     }
 }
 
-/// How the functions begin that the crate has beyond `cuda::ptx`: they have no twin in C++.
-const BEYOND: [&str; 4] = ["mapa", "enable_smem_spilling", "ldmatrix_m16n16", "wgmma"];
+/// How the functions begin that neither `cuda::ptx` has nor the spec says in C++.
+const WITHOUT_TWIN: [&str; 3] = ["mapa", "enable_smem_spilling", "ldmatrix_m16n16"];
 
-/// The forms of `cuda::ptx`, by what becomes of them.
+/// The forms, by what becomes of them.
 struct Subjects<'a> {
     subjects: Vec<Subject<'a>>,
     untimed: Vec<Untimed>,
-    /// Those that the architecture lacks.
-    elsewhere: usize,
+    /// Those that the architecture lacks: of `cuda::ptx`, and of what it lacks.
+    elsewhere: [usize; 2],
 }
 
 impl<'a> Subjects<'a> {
@@ -182,15 +204,15 @@ impl<'a> Subjects<'a> {
         let mut all = Self {
             subjects: Vec::new(),
             untimed: Vec::new(),
-            elsewhere: 0,
+            elsewhere: [0; 2],
         };
-        let mirrored = |kernel: &FormKernel| {
-            let mut beyond = BEYOND.iter();
-            !beyond.any(|name| kernel.variant.function.starts_with(name))
+        let has_twin = |kernel: &FormKernel| {
+            let function = &kernel.variant.function;
+            !WITHOUT_TWIN.iter().any(|start| function.starts_with(start))
         };
-        for kernel in forms::all(spec).into_iter().filter(mirrored) {
+        for kernel in forms::all(spec).into_iter().filter(has_twin) {
             if !kernel.variant.is_available(&arch.to_string(), isa) {
-                all.elsewhere += 1;
+                all.elsewhere[usize::from(kernel.variant.is_beyond())] += 1;
                 continue;
             }
             match setup::setup_of(kernel.variant) {
@@ -198,6 +220,7 @@ impl<'a> Subjects<'a> {
                 Err(reason) => all.untimed.push(Untimed {
                     form: form(&kernel),
                     family: kernel.family.name.clone(),
+                    beyond: kernel.variant.is_beyond(),
                     reason: reason.to_owned(),
                 }),
             }
@@ -267,6 +290,10 @@ fn link_form(link: Link) -> Form {
         bytes: 0,
         places: false,
         threads: 32,
+        max_threads: 1024,
+        shared: 0,
+        flops: 0,
+        beyond: false,
         with: String::new(),
         sass: String::new(),
         instructions: [0; 2],
@@ -286,6 +313,10 @@ fn timed_form(Subject { kernel, setup }: &Subject) -> Form {
         bytes: setup.bytes,
         places: setup.places,
         threads: setup.threads,
+        max_threads: setup.max_threads,
+        shared: setup.shared,
+        flops: setup.flops,
+        beyond: kernel.variant.is_beyond(),
         with: setup.with.to_owned(),
         sass: String::new(),
         instructions: [0; 2],
@@ -347,13 +378,22 @@ mod tests {
             elsewhere,
         } = Subjects::of(&spec, Arch::SM_90A);
         // As many as the headers of CCCL 3.5.0 have, and as they have for this architecture.
-        assert_eq!(subjects.len() + untimed.len(), 976);
-        assert_eq!(976 + elsewhere, 2792);
+        let mirrored = subjects
+            .iter()
+            .filter(|s| !s.kernel.variant.is_beyond())
+            .count();
+        assert_eq!(mirrored + untimed.iter().filter(|u| !u.beyond).count(), 976);
+        assert_eq!(976 + elsewhere[0], 2792);
+        assert_eq!(mirrored, 650);
         let unknown = untimed
             .iter()
             .find(|form| form.reason.contains("no set-up"));
         assert!(unknown.is_none(), "{unknown:?}");
-        assert_eq!(subjects.len(), 650);
+        // Of what `cuda::ptx` lacks, these are all the reasons.
+        let reasons = ["stand for it", "64 bits", "directive", "been tried"];
+        let known = |form: &Untimed| reasons.iter().any(|part| form.reason.contains(part));
+        let unknown = untimed.iter().find(|form| form.beyond && !known(form));
+        assert!(unknown.is_none(), "{unknown:?}");
     }
 
     #[test]

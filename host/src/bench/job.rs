@@ -142,6 +142,43 @@ struct Shape {
     steps: u32,
 }
 
+/// How often a shape is launched, and with what.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    statistic: Statistic,
+    pairs: usize,
+    /// Slabs from the place of a pair to that of the next.
+    stride: u32,
+    /// Turns of the longest pause between the steps of an exchange.
+    pauses: u32,
+}
+
+/// Many warps have many places, and do not wait for each other.
+const MANY_WARPS: Plan = Plan {
+    statistic: Statistic::Median,
+    pairs: PAIRS,
+    stride: 1,
+    pauses: 0,
+};
+
+impl Plan {
+    fn of_latency(form: &Form) -> Self {
+        match form.places {
+            true => Self {
+                statistic: Statistic::TrimmedMean,
+                pairs: PAIRS_OF_PLACES,
+                stride: STRIDE,
+                ..MANY_WARPS
+            },
+            false if form.chain == Chain::Exchange => Self {
+                pauses: 63,
+                ..MANY_WARPS
+            },
+            false => MANY_WARPS,
+        }
+    }
+}
+
 impl<'d> Bench<'d> {
     fn new(driver: &'d Driver) -> Result<Self> {
         let multiprocessors = driver.sm_count()?;
@@ -180,10 +217,7 @@ impl<'d> Bench<'d> {
     }
 
     fn latency(&mut self, form: &Form, functions: &[Function; 2]) -> Result<Latency> {
-        let (statistic, pairs) = match form.places {
-            true => (Statistic::MeanOfPlaces, PAIRS_OF_PLACES),
-            false => (Statistic::Median, PAIRS),
-        };
+        let plan = Plan::of_latency(form);
         let mut cycles = Vec::new();
         for steps in LENGTHS {
             let shape = Shape {
@@ -191,10 +225,14 @@ impl<'d> Bench<'d> {
                 warps: form.threads / 32,
                 steps,
             };
+            // What the forms before have written is not at hand in the way in which what is only read is.
+            if form.places {
+                pairs::evict(self.driver)?;
+            }
             let of_first = |records: &[u64]| records[1].wrapping_sub(records[0]);
-            cycles.push(self.pairs(form, functions, shape, pairs, of_first)?);
+            cycles.push(self.pairs(form, functions, shape, plan, of_first)?);
         }
-        Ok(Latency::new(statistic, cycles, &LENGTHS))
+        Ok(Latency::new(plan.statistic, cycles, &LENGTHS))
     }
 
     fn throughput(&mut self, form: &Form, functions: &[Function; 2]) -> Result<Vec<Throughput>> {
@@ -202,7 +240,9 @@ impl<'d> Bench<'d> {
         let all = self.multiprocessors / step * step;
         let mut shapes = Vec::new();
         for blocks in [step, all] {
-            let fits = |warps: &u32| form.threads == 32 || warps * 32 == form.threads;
+            let fits = |warps: &u32| {
+                (warps * 32).is_multiple_of(form.threads) && warps * 32 <= form.max_threads
+            };
             shapes.extend(
                 WARPS
                     .into_iter()
@@ -221,7 +261,7 @@ impl<'d> Bench<'d> {
         let lanes = if form.actor == Actor::Warp { 32 } else { 1 };
         // Enough that starting and stopping do not count, and no more.
         let steps = match form.chain {
-            Chain::Value | Chain::Link(_) => 256,
+            Chain::Value | Chain::Link(_) | Chain::Accumulate => 256,
             Chain::Order => 128,
             Chain::Completion | Chain::Exchange => 64,
         };
@@ -234,7 +274,7 @@ impl<'d> Bench<'d> {
                     warps,
                     steps,
                 };
-                let rates = self.pairs(form, functions, shape, PAIRS, |records| {
+                let rates = self.pairs(form, functions, shape, MANY_WARPS, |records| {
                     rate(records, operations) as f32
                 })?;
                 let side = |side: usize| {
@@ -262,26 +302,30 @@ impl<'d> Bench<'d> {
         form: &Form,
         functions: &[Function; 2],
         shape: Shape,
-        pairs: usize,
+        plan: Plan,
         read: impl Fn(&[u64]) -> T,
     ) -> Result<Vec<[T; 2]>> {
         let warps = (shape.blocks * shape.warps) as usize;
         let size = warps * RECORD;
-        let words = pairs::launches(pairs) * size;
+        let words = pairs::launches(plan.pairs) * size;
         if !self.records.contains_key(&words) {
             let buffer = self.driver.zeroed::<u64>(words)?;
             self.records.insert(words, buffer);
         }
         let records = &self.records[&words];
-        let mut launch =
-            Launch::new(shape.blocks, shape.warps * 32).shared(2048 + shape.warps * 2048);
+        let mut launch = Launch::new(shape.blocks, shape.warps * 32)
+            .shared(2048 + shape.warps * 2048 + form.shared);
         if form.cluster {
             launch = launch.cluster([2, 1, 1]);
         }
         // Each pair has another place in memory: what a copy costs depends on the slice of the L2 cache.
-        let stride = if pairs == PAIRS { 1 } else { STRIDE };
         let arguments = |out, turn: usize| {
-            self.arguments(out, shape.steps / form.unroll, turn as u32 / 2 * stride)
+            self.arguments(
+                out,
+                shape.steps / form.unroll,
+                turn as u32 / 2 * plan.stride,
+                plan.pauses,
+            )
         };
         // SAFETY: these are the kernel's arguments, and it stays in its warps' parts of the buffers.
         unsafe {
@@ -290,7 +334,7 @@ impl<'d> Bench<'d> {
         pairs::in_pairs(&self.driver.download(records)?, size, read)
     }
 
-    fn arguments(&self, out: u64, trips: u32, place: u32) -> Arguments {
+    fn arguments(&self, out: u64, trips: u32, place: u32, pauses: u32) -> Arguments {
         Arguments::new()
             .u64(out)
             .pointer(&self.data)
@@ -306,13 +350,14 @@ impl<'d> Bench<'d> {
             // The cache policy that the C++ layer takes by default.
             .u64(0x10F0_0000_0000_0000)
             .u32(place)
+            .u32(pauses)
     }
 
     /// The cycles of a chain that takes milliseconds, over its time.
     fn clock_mhz(&mut self, modules: &[Module; 2]) -> Result<f64> {
         let function = modules[0].function(link_name(Link::Shared))?;
         let record = self.driver.zeroed::<u64>(RECORD)?;
-        let arguments = self.arguments(record.as_device_ptr().as_raw(), 20_000, 0);
+        let arguments = self.arguments(record.as_device_ptr().as_raw(), 20_000, 0, 0);
         let launch = Launch::new(1, 32).shared(4096);
         // SAFETY: as for every form.
         let milliseconds = unsafe { function.time_launch(&launch, &arguments)? };

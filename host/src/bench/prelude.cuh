@@ -1,5 +1,3 @@
-#include <cstdint>
-#include <cuda/ptx>
 using namespace cuda::ptx;
 
 extern __shared__ __align__(1024) uint8_t SMEM[];
@@ -37,9 +35,13 @@ INLINE uint32_t fold(int32_t v) { return (uint32_t)v; }
 INLINE uint32_t fold(uint64_t v) { return (uint32_t)v; }
 INLINE uint32_t fold(int64_t v) { return fold((uint64_t)v); }
 INLINE uint32_t fold(ulonglong2 v) { return fold((uint64_t)v.x); }
-INLINE uint32_t fold(const uint32_t (&v)[1]) { return v[0]; }
-INLINE uint32_t fold(const uint32_t (&v)[2]) { return v[0]; }
-INLINE uint32_t fold(const uint32_t (&v)[4]) { return v[0]; }
+INLINE uint32_t fold(float v) { return __float_as_uint(v); }
+INLINE uint32_t fold(double v) { return (uint32_t)__double_as_longlong(v); }
+INLINE uint32_t fold(const void* v) { return (uint32_t)(uint64_t)v; }
+template <typename T, size_t N>
+INLINE uint32_t fold(const T (&v)[N]) {
+  return fold(v[0]);
+}
 
 INLINE uint64_t clock_now() { return get_sreg_clock64(); }
 INLINE void block_sync() { __syncthreads(); }
@@ -54,7 +56,32 @@ INLINE void wait(uint8_t* bar, uint32_t parity) {
   while (!mbarrier_try_wait_parity((uint64_t*)bar, parity)) {
   }
 }
+// Waits for up to `longest` turns of a loop, each time for another number of them, and returns the cycles; `longest` is one
+// less than a power of two.
+INLINE uint64_t pause(uint32_t step, uint32_t longest) {
+  if (longest == 0) {
+    return 0;
+  }
+  const uint64_t start = clock_now();
+  const uint32_t turns = (step * 29) & longest;
+  uint32_t turn = 0;
+  _Pragma("unroll 1") do {
+    turn = opaque(turn + 1);
+  } while (turn <= turns);
+  return clock_now() - start;
+}
 INLINE void drain() { cp_async_bulk_wait_group(n32_t<0>{}); }
+INLINE void async_drain() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+INLINE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+INLINE void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
+INLINE void keep_one_group() { asm volatile("wgmma.wait_group.sync.aligned 1;" : : : "memory"); }
+INLINE void wait_for_groups() { asm volatile("wgmma.wait_group.sync.aligned 0;" : : : "memory"); }
+// What warpgroups multiply: 64 rows of 128 bytes, and up to 256 more.
+INLINE uint8_t* matrices() { return at(SMEM, 2048); }
+// Of rows of 128 bytes with the swizzle of a tensor copy.
+INLINE uint64_t descriptor(uint8_t* matrix) {
+  return (uint64_t)(shared_address(matrix) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
 INLINE void grow_and_shrink() {
   setmaxnreg_dec(n32_t<40>{});
   setmaxnreg_inc(n32_t<64>{});

@@ -45,6 +45,9 @@ pub struct Results {
     pub forms: usize,
     /// Forms of `cuda::ptx` that only others have.
     pub elsewhere: usize,
+    /// Forms that `cuda::ptx` lacks and only others have.
+    #[serde(default)]
+    pub elsewhere_beyond: usize,
     /// The links that join the steps of a chain, each alone.
     pub links: Vec<Measured>,
     /// Those that were timed.
@@ -121,6 +124,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<Results> {
             seconds: None,
             forms: queue.len() + untimed.len(),
             elsewhere: forms.elsewhere,
+            elsewhere_beyond: forms.elsewhere_beyond,
             links: Vec::new(),
             timed: Vec::new(),
             untimed,
@@ -355,6 +359,7 @@ fn untimed(form: &Form, reason: String) -> Untimed {
     Untimed {
         form: form.form.clone(),
         family: form.family.clone(),
+        beyond: form.beyond,
         reason,
     }
 }

@@ -3,6 +3,7 @@
 //! A form is timed as a chain of equal steps. [`setup_of`] says, by the function's name and its operands,
 //! what a step is, what one step hands to the next, and who executes it.
 
+use super::beyond;
 use crate::spec::{Scalar, Type, Variant};
 
 /// What makes a step of a chain wait for the one before.
@@ -18,7 +19,11 @@ pub enum Chain {
     Order,
     /// Each step waits until its operation is complete.
     Completion,
-    /// Two CTAs of a cluster in turn: each step waits for the other's operation, then does its own.
+    /// The result is what the next multiplication adds to.
+    Accumulate,
+    /// Two CTAs of a cluster in turn: each step waits for the other's operation, then does its own. What the other
+    /// has done is seen in steps of some 150 cycles: so CTA 0 pauses before each step, ever differently long, and the
+    /// pauses are taken off. Otherwise the loop falls into step with them, and a cycle more or less makes a hundred.
     Exchange,
 }
 
@@ -61,10 +66,22 @@ pub struct Setup {
     pub places: bool,
     /// Threads of the smallest block, if not a warp.
     pub threads: u32,
+    /// Threads of the largest block.
+    pub max_threads: u32,
+    /// Bytes of shared memory besides the barriers and buffers of the warps.
+    pub shared: u32,
+    /// Multiplications and additions of a step.
+    pub flops: u32,
     /// What the barriers are initialised with.
     pub barrier: Barrier,
+    /// Before each pass.
+    pub first: &'static str,
     /// A step, with `$CALL` for the form itself.
     pub step: &'static str,
+    /// At the end of the loop's body.
+    pub after: &'static str,
+    /// After each pass, when the clock has been read.
+    pub last: &'static str,
     /// What else is in the step, for the reader of a table.
     pub with: &'static str,
 }
@@ -91,15 +108,14 @@ const FEW: u32 = 4;
 
 const WAIT_STEP: &str = "arm(bar, BYTES); $CALL; wait(bar, parity); parity = opaque(parity ^ 1);";
 const STORE_STEP: &str = "$CALL; cp_async_bulk_commit_group(); drain();";
-const EXCHANGE_STEP: &str =
-    "arm(bar, BYTES); wait(bar, parity); parity = opaque(parity ^ 1); $CALL;";
+const EXCHANGE_STEP: &str = "arm(bar, BYTES); wait(bar, parity); parity = opaque(parity ^ 1); if (rank == 0) { t0 += pause(STEP, pauses); } $CALL;";
 const LINKED_STEP: &str = "cursor = advance(cursor, x & zero); x = opaque(fold($CALL));";
 const GLOBAL_STEP: &str = "cursor = at(cursor, x & zero); x = opaque(fold($CALL));";
 const RESULT_STEP: &str = "x = opaque(fold($CALL));";
 const CALL_STEP: &str = "$CALL;";
 
 impl Setup {
-    fn order(actor: Actor) -> Self {
+    pub(super) fn order(actor: Actor) -> Self {
         Self {
             chain: Chain::Order,
             actor,
@@ -108,13 +124,19 @@ impl Setup {
             bytes: 0,
             places: false,
             threads: 32,
+            max_threads: 1024,
+            shared: 0,
+            flops: 0,
             barrier: Barrier::Open,
+            first: "",
             step: CALL_STEP,
+            after: "",
+            last: "",
             with: "",
         }
     }
 
-    fn linked(link: Link, actor: Actor) -> Self {
+    pub(super) fn linked(link: Link, actor: Actor) -> Self {
         Self {
             chain: Chain::Link(link),
             step: match link {
@@ -152,7 +174,7 @@ impl Setup {
         }
     }
 
-    fn in_cluster(self) -> Self {
+    pub(super) fn in_cluster(self) -> Self {
         Self {
             cluster: true,
             ..self
@@ -164,6 +186,9 @@ impl Setup {
 pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
     use Actor::{Lane, Warp};
     let name = variant.function.as_str();
+    if variant.is_beyond() {
+        return beyond::setup_of(variant);
+    }
     let has = |arg: &str| variant.args.iter().any(|a| a.name == arg);
     let tagged = |tag: &str| {
         variant
@@ -193,6 +218,7 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             step: "grow_and_shrink();",
             with: "setmaxnreg.inc and setmaxnreg.dec in turn",
             threads: 128,
+            max_threads: 128,
             unroll: 16,
             ..Setup::order(Warp)
         },

@@ -42,8 +42,6 @@ const SITUATION_DATA: usize = 40 << 20;
 /// The same where each launch reads memory that no other reads: 16 KiB for each step of each launch, or a page for each
 /// step.
 const FRESH_DATA: usize = 576 << 20;
-/// Several times what the L2 cache holds, in bytes.
-const EVICTING: usize = 256 << 20;
 /// Steps of the pass that warms up, as in `timed!` of `ptx/bench`.
 const WARM_UP_STEPS: u32 = 8;
 /// The elements that a tensor of the situations has in its last dimension.
@@ -135,7 +133,7 @@ impl Place<'_> {
         let mut cycles = Vec::new();
         for steps in lengths {
             if point.fresh {
-                self.evict()?;
+                pairs::evict(self.driver)?;
             }
             let arguments = |out, turn: usize| {
                 let skipped = turn as u64 * fresh;
@@ -166,23 +164,13 @@ impl Place<'_> {
                 |records| mean_span(records, block, point.cluster as usize),
             )?);
         }
-        let statistic = match point.fresh {
-            true => Statistic::MeanOfPlaces,
-            false => Statistic::Median,
-        };
-        let steps = Latency::new(statistic, cycles, &lengths);
+        let steps = Latency::new(Statistic::TrimmedMean, cycles, &lengths);
         Ok(SituationPoint {
             point,
             operation: operation(situation, &point, &steps),
             again: None,
             steps,
         })
-    }
-
-    /// Fills the L2 cache with something else.
-    fn evict(&self) -> Result<()> {
-        drop(self.driver.zeroed::<u8>(EVICTING)?);
-        Ok(self.driver.synchronize()?)
     }
 }
 

@@ -1,13 +1,15 @@
 //! One kernel per form, in Rust and in C++, that times a chain of it.
 //!
-//! Both languages get the same statements: what they write differently is in `Language`, and the helpers that
-//! the statements call are in `prelude.rs` and `prelude.cuh`.
+//! Both languages get the same statements: what they write differently is in [`language`](super::language), and the helpers
+//! that the statements call are in `prelude.rs` and `prelude.cuh`.
 
 use std::fmt::Write;
 
 use super::forms::FormKernel;
-use super::setup::{Actor, Barrier, Chain, Link, Setup};
-use crate::spec::{Arg, Scalar, Space, Type};
+use super::language::{Cpp, Language, Parts, Rust};
+use super::setup::{Actor, Chain, Link, Setup};
+use crate::parity::cxx;
+use crate::spec::{Arg, Scalar, Space, Type, Variant};
 
 /// A form with its set-up.
 #[derive(Clone, Debug)]
@@ -26,20 +28,30 @@ const CPP_PRELUDE: &str = include_str!("prelude.cuh");
 
 /// A kernel crate's `lib.rs` with the kernels of these forms and of the links.
 pub fn rust(subjects: &[Subject]) -> String {
-    all(subjects, &Rust, RUST_PRELUDE)
+    all(
+        subjects,
+        [&Rust { bits: false }, &Rust { bits: true }],
+        RUST_PRELUDE,
+    )
 }
 
 /// A CUDA C++ source with the same kernels.
 pub fn cpp(subjects: &[Subject]) -> String {
-    all(subjects, &Cpp, CPP_PRELUDE)
+    // What the twins of parity are declared in, which are called where `cuda::ptx` has nothing.
+    let prelude = cxx::PRELUDE.to_owned() + CPP_PRELUDE;
+    let languages: [&dyn Language; 2] = [&Cpp { bits: false }, &Cpp { bits: true }];
+    all(subjects, languages, &prelude)
 }
 
-fn all(subjects: &[Subject], language: &dyn Language, prelude: &str) -> String {
+/// `languages`: for the forms of `cuda::ptx`, and for what it lacks.
+fn all(subjects: &[Subject], languages: [&dyn Language; 2], prelude: &str) -> String {
     let mut out = prelude.to_owned();
     for link in LINKS {
-        out += &link_kernel(link, language);
+        out += &link_kernel(link, languages[0]);
     }
     for subject in subjects {
+        let language = languages[usize::from(subject.kernel.variant.is_beyond())];
+        out += &language.function(&subject.kernel);
         out += &kernel(subject, language);
     }
     out
@@ -70,36 +82,14 @@ fn link_kernel(link: Link, language: &dyn Language) -> String {
         step: step.repeat(64),
         setup: Setup {
             chain: Chain::Value,
-            actor: Actor::Warp,
-            cluster: false,
-            unroll: 64,
-            bytes: 0,
-            places: false,
-            threads: 32,
-            barrier: Barrier::Open,
             step: "",
-            with: "",
+            ..Setup::order(Actor::Warp)
         },
         first: String::new(),
         last: String::new(),
         sink: "x".to_owned(),
     };
     language.kernel(&parts)
-}
-
-/// A kernel's text, but for what the languages write differently.
-pub struct Parts<'a> {
-    name: &'a str,
-    declarations: String,
-    /// The unrolled body of the loop.
-    step: String,
-    setup: Setup,
-    /// Before each pass.
-    first: String,
-    /// After each pass.
-    last: String,
-    /// What is stored at the end, so that nothing is optimised away.
-    sink: String,
 }
 
 fn kernel(subject: &Subject, language: &dyn Language) -> String {
@@ -123,6 +113,17 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
     if let Some(base) = linked_base(subject) {
         declarations += &language.cursor(&base);
     }
+    let is_result = variant.result.is_some();
+    if setup.chain == Chain::Accumulate && is_result {
+        declarations += &language.to_be_written("c");
+    }
+    if setup.shared > 0 {
+        declarations += &language.constant("desc_a", "descriptor(matrices())");
+        declarations += &language.constant("desc_b", "descriptor(at(matrices(), 8192))");
+    }
+    if variant.args.iter().any(|arg| arg.name == "threads") {
+        declarations += &language.variable("block_threads", "u32", "get_sreg_ntid_x()");
+    }
     let call = |index: u32| {
         let arguments: Vec<_> = variant
             .args
@@ -131,7 +132,12 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
                 Some(argument(arg, subject, index, chained, language))
             })
             .collect();
-        language.call(&subject.kernel, &arguments.join(", "))
+        let arguments = Vec::from_iter(arguments.into_iter().filter(|text| !text.is_empty()));
+        let arguments = arguments.join(", ");
+        match setup.chain {
+            Chain::Accumulate if is_result => language.accumulate(&subject.kernel, "c", &arguments),
+            _ => language.call(&subject.kernel, &arguments),
+        }
     };
     let bytes = setup.bytes.to_string();
     let step = |index| {
@@ -139,9 +145,10 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
             .step
             .replace("$CALL", &call(index))
             .replace("BYTES", &bytes)
+            .replace("STEP", &format!("trip * {} + {index}", setup.unroll))
             + "\n"
     };
-    let (mut first, mut last) = (String::new(), String::new());
+    let (mut first, mut last) = (setup.first.to_owned(), setup.last.to_owned());
     if setup.chain == Chain::Exchange {
         // CTA 0 sends one more than it waits for.
         let _ = write!(first, "if (rank == 0) {{ {}; }}", call(0));
@@ -153,12 +160,24 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
     language.kernel(&Parts {
         name: &subject.kernel.name,
         declarations,
-        step: (0..setup.unroll).map(step).collect(),
+        step: (0..setup.unroll).map(step).collect::<String>() + setup.after,
         setup: setup.clone(),
         first,
         last,
-        sink: "fold(x)".to_owned(),
+        sink: match written(variant, setup.chain) {
+            Some(name) => format!("fold({name}[0])"),
+            None => "fold(x)".to_owned(),
+        },
     })
+}
+
+/// The registers that every step writes, if it adds to them.
+fn written(variant: &Variant, chain: Chain) -> Option<&str> {
+    let accumulates = |arg: &&Arg| {
+        matches!(arg.ty, Type::InOut { .. }) || chain == Chain::Accumulate && arg.name == "c"
+    };
+    let found = variant.args.iter().find(accumulates);
+    found.map(|arg| arg.name.as_str())
 }
 
 /// What an argument needs to be declared before the loop.
@@ -172,12 +191,19 @@ fn declaration(arg: &Arg, language: &dyn Language) -> String {
             language.array(&arg.name, *of, &values)
         }
         Type::Array { of, len } => {
-            // Not twice the same, for which the compilers would copy registers, each in its own way.
-            let values = (0..*len).map(|i| language.cast(&format!("seed + {i}"), *of));
+            // Not twice the same, for which the compilers would copy registers, each in its own way, or share them.
+            let first = match arg.name.as_str() {
+                "b" => 16,
+                "c" => 32,
+                _ => 0,
+            };
+            let value = |i| language.cast(&format!("seed + {}", first + i), *of);
+            let values = (0..*len).map(value);
             let values = Vec::from_iter(values);
             language.array(&arg.name, *of, &values)
         }
         Type::Out { of, len } => language.out_variable(&arg.name, *of, *len),
+        Type::InOut { of, len } => language.out_variable(&arg.name, *of, Some(*len)),
         _ => String::new(),
     }
 }
@@ -192,16 +218,20 @@ fn argument(
 ) -> String {
     let setup = &subject.setup;
     match &arg.ty {
-        Type::Tag(tag) => tag.name.clone(),
+        Type::Tag(tag) => language.tag(&tag.name),
         Type::Immediate { low, .. } => language.immediate(*low),
         Type::Pointer {
-            space, mutable, to, ..
+            space,
+            mutable,
+            to,
+            len,
         } => {
             let base = match space {
                 _ if !*chained && linked_space(setup) == Some(*space) => {
                     *chained = true;
                     "cursor".to_owned()
                 }
+                Space::Shared if is_replacement(subject) && index % 2 == 1 => "target".to_owned(),
                 Space::Shared => shared_base(arg, subject).to_owned(),
                 Space::Global
                     if subject.kernel.variant.function.starts_with("prefetch")
@@ -210,11 +240,23 @@ fn argument(
                     // Neighbouring steps use other lines, or the assembler would drop all but one.
                     format!("at(global, {})", index % 8 * 512)
                 }
-                // All lanes give the same address.
-                Space::Global if subject.kernel.variant.function.starts_with("tensormap") => {
+                // One of two places in turn, of which the assembler does not know that they differ: it would keep the
+                // word that is replaced in a register from step to step. Lane 0 is the only one.
+                Space::Global if is_replacement(subject) && index % 2 == 1 => "global".to_owned(),
+                // All lanes give the same address, and one that is aligned.
+                Space::Global
+                    if ["tensormap", "applypriority", "discard"]
+                        .iter()
+                        .any(|start| subject.kernel.variant.function.starts_with(start)) =>
+                {
                     "slab".to_owned()
                 }
                 Space::Global => "global".to_owned(),
+                Space::Generic
+                    if subject.kernel.variant.is_beyond() && !has_coordinates(subject) =>
+                {
+                    "global".to_owned()
+                }
                 Space::Generic => map_base(subject),
             };
             // The barrier of the form for signed integers is an `int64_t*` in C++.
@@ -229,7 +271,7 @@ fn argument(
             };
             let odd = arg.name == "remote_bar" && subject.kernel.variant.args.iter().any(signed);
             let in_cpp = if odd { Scalar::I64 } else { *to };
-            language.pointer(&base, [*to, in_cpp], *mutable)
+            language.pointer(&base, [(*to, *len), (in_cpp, *len)], *mutable)
         }
         Type::Scalar(of) => {
             let first_value = setup.chain == Chain::Value && !*chained;
@@ -237,15 +279,15 @@ fn argument(
                 *chained = true;
                 return language.cast("x", *of);
             }
-            let value = scalar(&arg.name);
+            let value = match (&arg.ty, arg.name.as_str()) {
+                // The descriptor of A; elsewhere `a` is a number.
+                (Type::Scalar(Scalar::U64), "a") => "desc_a",
+                (_, name) => scalar(name),
+            };
             match setup.chain {
                 Chain::Link(Link::Register) if !*chained => {
                     *chained = true;
-                    format!(
-                        "({} | {})",
-                        language.cast(value, *of),
-                        language.cast("x & zero", *of)
-                    )
+                    language.linked(value, *of)
                 }
                 _ => language.cast(value, *of),
             }
@@ -253,6 +295,11 @@ fn argument(
         Type::Array { .. } => arg.name.clone(),
         Type::InOut { .. } | Type::Out { .. } => language.out_argument(&arg.name),
     }
+}
+
+fn is_replacement(subject: &Subject) -> bool {
+    let function = &subject.kernel.variant.function;
+    function.starts_with("tensormap_replace")
 }
 
 /// The space of the address that the chain's link changes.
@@ -298,6 +345,7 @@ fn shared_base(arg: &Arg, subject: &Subject) -> &'static str {
     match (is_barrier, arg.name.as_str()) {
         (true, _) if remote => "peer_bar",
         (true, _) => "bar",
+        (_, "dst_mem") if subject.kernel.family.name == "cp_async" => "at(target, lane * 16)",
         (_, "src_mem" | "src") => "source",
         (_, "smem_ptr") => "at(source, lane * 16)",
         (_, "gmem_ptr") => "at(target, lane * 16)",
@@ -305,6 +353,11 @@ fn shared_base(arg: &Arg, subject: &Subject) -> &'static str {
         _ if remote => "peer_target",
         _ => "target",
     }
+}
+
+fn has_coordinates(subject: &Subject) -> bool {
+    let mut args = subject.kernel.variant.args.iter();
+    args.any(|arg| arg.name.contains("coords"))
 }
 
 /// The tensor map for the coordinates that the form takes.
@@ -336,241 +389,21 @@ fn scalar(name: &str) -> &'static str {
         "cache_policy" => "policy",
         "membermask" | "lane_mask" => "full",
         "clamp_segmask" => "31",
+        "barrier" => "1",
+        "threads" => "block_threads",
+        "nanoseconds" | "ignore_src" => "zero",
+        "src_size" => "4",
+        "primary_size" => "1024",
+        "total_size" => "4096",
+        "access_property" => "policy",
+        // 1.0
+        "fraction" => "0x3f800000",
+        // Of each four elements the first and the second.
+        "metadata" | "sp_meta" => "0x44444444",
+        "b_desc" => "desc_b",
+        "scale_d" => "one",
         "b_reg" => "zero",
         "c_reg" => "select",
         _ => "seed",
     }
-}
-
-/// What differs between the languages.
-trait Language {
-    fn type_name(&self, of: Scalar) -> &'static str;
-    fn cast(&self, value: &str, of: Scalar) -> String;
-    /// A pointer argument, and what it points to in Rust and in C++.
-    fn pointer(&self, value: &str, to: [Scalar; 2], mutable: bool) -> String;
-    fn immediate(&self, value: i64) -> String;
-    fn variable(&self, name: &str, of: &str, value: &str) -> String;
-    /// The address that a linked chain carries on.
-    fn cursor(&self, base: &str) -> String;
-    fn array(&self, name: &str, of: Scalar, values: &[String]) -> String;
-    fn out_variable(&self, name: &str, of: Scalar, len: Option<usize>) -> String;
-    fn out_argument(&self, name: &str) -> String;
-    fn call(&self, kernel: &FormKernel, arguments: &str) -> String;
-    fn kernel(&self, parts: &Parts) -> String;
-}
-
-struct Rust;
-
-impl Language for Rust {
-    fn type_name(&self, of: Scalar) -> &'static str {
-        of.rust()
-    }
-
-    fn cast(&self, value: &str, of: Scalar) -> String {
-        match of {
-            Scalar::Bits(128) => format!("[({value}) as u64, ({value}) as u64]"),
-            of => format!("({value}) as {}", of.rust()),
-        }
-    }
-
-    fn pointer(&self, value: &str, [to, _]: [Scalar; 2], mutable: bool) -> String {
-        let to = if to == Scalar::Any { "u8" } else { to.rust() };
-        let constant = if mutable { "" } else { ".cast_const()" };
-        format!("{value}.cast::<{to}>(){constant}")
-    }
-
-    fn immediate(&self, value: i64) -> String {
-        format!("n32::<{value}>")
-    }
-
-    fn variable(&self, name: &str, of: &str, value: &str) -> String {
-        format!("let mut {name}: {of} = {value};\n")
-    }
-
-    fn cursor(&self, base: &str) -> String {
-        format!("let mut cursor = {base};\n")
-    }
-
-    fn array(&self, name: &str, of: Scalar, values: &[String]) -> String {
-        format!(
-            "let {name}: [{}; {}] = [{}];\n",
-            of.rust(),
-            values.len(),
-            values.join(", ")
-        )
-    }
-
-    fn out_variable(&self, name: &str, of: Scalar, len: Option<usize>) -> String {
-        let of = of.rust();
-        let ty = len.map_or(of.to_owned(), |len| format!("[{of}; {len}]"));
-        format!("let mut {name}: {ty} = ::core::mem::zeroed();\n")
-    }
-
-    fn out_argument(&self, name: &str) -> String {
-        format!("&mut {name}")
-    }
-
-    fn call(&self, kernel: &FormKernel, arguments: &str) -> String {
-        format!("{}({arguments})", kernel.overload.rust_name)
-    }
-
-    fn kernel(&self, parts: &Parts) -> String {
-        let Parts {
-            name,
-            declarations,
-            step,
-            setup,
-            first,
-            last,
-            sink,
-        } = parts;
-        let attributes = attributes(setup).map_or("#[launch_bounds(1024)]", |(rust, _)| rust);
-        format!(
-            "kernel! {{\n{attributes}\npub fn {name}(out: *mut u64, data: *mut u8, maps: *mut u8, trips: u32, passes: u32, \
-             zero: u32, one: u32, full: u32, select: u32, hint: u32, policy: u64, place: u32) {{ unsafe {{\n\
-             prologue!(own_bar, own_source, own_target, bar, source, target, peer_bar, peer_target, slab, global, lane, warp, rank, tile, seed, data, zero, place);\n\
-             {}let mut parity: u32 = 0;\n{declarations}\
-             let (mut t0, mut t1) = (0u64, 0u64);\nlet mut pass = 0;\nloop {{\nnounroll();\n{sync}\n\
-             let n = opaque(if pass == 0 {{ 1 }} else {{ trips }});\n\
-             if {actor} {{\n{first}\nt0 = clock();\nlet mut trip = 0;\nloop {{\nnounroll();\n{step}\
-             trip = opaque(trip + 1);\nif trip >= n {{ break; }}\n}}\nt1 = clock();\n{last}\n}}\n\
-             pass = opaque(pass + 1);\nif pass >= passes {{ break; }}\n}}\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}} }}\n}}\n",
-            barrier(setup, self),
-            sync = sync(setup),
-            actor = actor(setup),
-        )
-    }
-}
-
-struct Cpp;
-
-impl Language for Cpp {
-    fn type_name(&self, of: Scalar) -> &'static str {
-        match of {
-            Scalar::U8 | Scalar::Bits(8) => "uint8_t",
-            Scalar::U16 | Scalar::Bits(16) => "uint16_t",
-            Scalar::U32 | Scalar::Bits(32) => "uint32_t",
-            Scalar::U64 | Scalar::Bits(64) => "uint64_t",
-            Scalar::I16 => "int16_t",
-            Scalar::I32 => "int32_t",
-            Scalar::I64 => "int64_t",
-            Scalar::F16 => "__half",
-            Scalar::Bf16 => "__nv_bfloat16",
-            Scalar::F64 => "double",
-            Scalar::F32 => "float",
-            Scalar::Bool => "bool",
-            Scalar::Bits(_) => "ulonglong2",
-            _ => "void",
-        }
-    }
-
-    fn cast(&self, value: &str, of: Scalar) -> String {
-        match of {
-            Scalar::Bits(128) => format!("ulonglong2{{({value}), ({value})}}"),
-            of => format!("({})({value})", self.type_name(of)),
-        }
-    }
-
-    fn pointer(&self, value: &str, [_, to]: [Scalar; 2], mutable: bool) -> String {
-        let constant = if mutable { "" } else { "const " };
-        format!("({constant}{}*)({value})", self.type_name(to))
-    }
-
-    fn immediate(&self, value: i64) -> String {
-        format!("n32_t<{value}>{{}}")
-    }
-
-    fn variable(&self, name: &str, of: &str, value: &str) -> String {
-        let of = if of == "u32" { "uint32_t" } else { of };
-        format!("{of} {name} = {value};\n")
-    }
-
-    fn cursor(&self, base: &str) -> String {
-        format!("uint8_t* cursor = {base};\n")
-    }
-
-    fn array(&self, name: &str, of: Scalar, values: &[String]) -> String {
-        format!(
-            "{} {name}[{}] = {{{}}};\n",
-            self.type_name(of),
-            values.len(),
-            values.join(", ")
-        )
-    }
-
-    fn out_variable(&self, name: &str, of: Scalar, len: Option<usize>) -> String {
-        let len = len.map_or(String::new(), |len| format!("[{len}]"));
-        format!("{} {name}{len} = {{}};\n", self.type_name(of))
-    }
-
-    fn out_argument(&self, name: &str) -> String {
-        name.to_owned()
-    }
-
-    fn call(&self, kernel: &FormKernel, arguments: &str) -> String {
-        format!("cuda::ptx::{}({arguments})", kernel.variant.function)
-    }
-
-    fn kernel(&self, parts: &Parts) -> String {
-        let Parts {
-            name,
-            declarations,
-            step,
-            setup,
-            first,
-            last,
-            sink,
-        } = parts;
-        let attributes = attributes(setup).map_or("__launch_bounds__(1024)", |(_, cpp)| cpp);
-        format!(
-            "extern \"C\" __global__ void {attributes} {name}(uint64_t* out, uint8_t* data, uint8_t* maps, uint32_t trips, \
-             uint32_t passes, uint32_t zero, uint32_t one, uint32_t full, uint32_t select, uint32_t hint, uint64_t policy, uint32_t place) {{\n\
-             PROLOGUE\n{}uint32_t parity = 0;\n{declarations}\
-             uint64_t t0 = 0, t1 = 0;\nuint32_t pass = 0;\n_Pragma(\"unroll 1\")\ndo {{\n{sync}\n\
-             uint32_t n = opaque(pass == 0 ? 1 : trips);\n\
-             if ({actor}) {{\n{first}\nt0 = clock_now();\nuint32_t trip = 0;\n_Pragma(\"unroll 1\")\ndo {{\n{step}\
-             trip = opaque(trip + 1);\n}} while (trip < n);\nt1 = clock_now();\n{last}\n}}\n\
-             pass = opaque(pass + 1);\n}} while (pass < passes);\n{sync}\nrecord(out, lane, warp, t0, t1, {sink});\n}}\n",
-            barrier(setup, self),
-            sync = sync(setup),
-            actor = actor(setup),
-        )
-    }
-}
-
-/// Launch attributes in Rust and in C++ where they are not the usual ones.
-fn attributes(setup: &Setup) -> Option<(&'static str, &'static str)> {
-    setup.step.starts_with("grow").then_some((
-        "#[launch_bounds(128, 1)]\n#[maxnreg(64)]",
-        "__maxnreg__(64)",
-    ))
-}
-
-fn sync(setup: &Setup) -> &'static str {
-    if setup.cluster {
-        "cluster_sync();"
-    } else {
-        "block_sync();"
-    }
-}
-
-/// Which threads execute the chain.
-fn actor(setup: &Setup) -> &'static str {
-    match (setup.actor, setup.chain, setup.cluster) {
-        (Actor::Warp, ..) => "true",
-        // One CTA copies to both.
-        (Actor::Lane, Chain::Completion, true) => "lane == 0 && rank == 0",
-        (Actor::Lane, ..) => "lane == 0",
-    }
-}
-
-/// Initialises the barrier of each warp, and gives a state for waits.
-fn barrier(setup: &Setup, language: &dyn Language) -> String {
-    let init = match setup.barrier {
-        Barrier::Open => "open_barrier(bar, lane)",
-        Barrier::One => "one_barrier(bar, lane)",
-        Barrier::Done => "done_barrier(bar, lane)",
-        Barrier::NewLayout => "new_barrier(bar, lane)",
-    };
-    language.variable("state", language.type_name(Scalar::U64), init) + sync(setup) + "\n"
 }

@@ -1,0 +1,223 @@
+//! How forms are timed that `cuda::ptx` lacks: by what they take and return, and a few by name.
+
+use super::setup::{Actor, Chain, Link, Setup};
+use crate::spec::{Space, Type, Variant};
+
+/// Threads of a block with multiplications of a warpgroup, which hold up to 128 registers of D.
+const WARPGROUPS: u32 = 256;
+/// Bytes of the two matrices in shared memory: 64 and 256 rows of 128 bytes.
+const MATRICES: u32 = (64 + 256) * 128;
+/// Multiplications in the body of the loop, and of those with so many registers that they take long to compile.
+const MULTIPLICATIONS: u32 = 16;
+const LARGE_MULTIPLICATIONS: u32 = 4;
+
+/// How functions begin for which no set-up has been tried.
+const UNTRIED: [&str; 14] = [
+    "atom",
+    "red_",
+    "ld_",
+    "st_",
+    "isspacep",
+    "cp_async_bulk",
+    "cp_reduce",
+    "multimem",
+    "mbarrier",
+    "cvt_pack",
+    "cvt_rm",
+    "cvt_rp",
+    "mma_sync_m8n8k4_row",
+    "mma_sync_m8n8k4_col",
+];
+
+/// How to time a variant, or why that is not done.
+pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
+    let name = variant.function.as_str();
+    let starts = |prefix: &str| name.starts_with(prefix);
+    if variant.args.iter().chain(&variant.result).any(is_wide) {
+        return Err("moves values of more than 64 bits, for which no chain is written");
+    }
+    if UNTRIED.iter().any(|start| name.starts_with(start)) {
+        return Err("no set-up for it has been tried");
+    }
+    let order = Setup::order(Actor::Warp);
+    Ok(match name {
+        _ if starts("enable_smem_spilling") => {
+            return Err("is a directive to the assembler, and no instruction");
+        }
+        _ if starts("wgmma_mma_async") => multiply_by_warpgroup(variant)?,
+        _ if starts("wgmma_fence") || starts("wgmma_commit") || starts("wgmma_wait") => Setup {
+            threads: 128,
+            max_threads: WARPGROUPS,
+            ..order
+        },
+        _ if starts("mma_") => Setup {
+            chain: Chain::Accumulate,
+            unroll: MULTIPLICATIONS,
+            flops: flops(variant),
+            ..order
+        },
+        _ if starts("barrier_cluster_arrive") => Setup {
+            step: "$CALL; barrier_cluster_wait();",
+            with: "barrier.cluster.wait",
+            unroll: 16,
+            ..order.in_cluster()
+        },
+        _ if starts("barrier_cluster_wait") => Setup {
+            step: "barrier_cluster_arrive(); $CALL;",
+            with: "barrier.cluster.arrive",
+            unroll: 16,
+            ..order.in_cluster()
+        },
+        _ if starts("barrier_cta") => order,
+        _ if starts("cp_async_ca") || starts("cp_async_cg") => copy(variant),
+        _ => by_signature(variant),
+    })
+}
+
+/// What has a result waits for the one before, by the first operand that can carry it.
+fn by_signature(variant: &Variant) -> Setup {
+    let links = variant.args.iter().filter_map(|arg| match arg.ty {
+        Type::Pointer {
+            space: Space::Shared,
+            ..
+        } => Some(Link::Shared),
+        Type::Pointer {
+            space: Space::Global,
+            ..
+        } => Some(Link::Global),
+        Type::Scalar(_) => Some(Link::Register),
+        _ => None,
+    });
+    let returns = variant.result.is_some();
+    match links.clone().min_by_key(|link| *link == Link::Register) {
+        Some(link) if returns => Setup::linked(link, Actor::Warp),
+        _ => Setup::order(Actor::Warp),
+    }
+}
+
+fn copy(variant: &Variant) -> Setup {
+    let sizes = variant.args.iter().filter_map(|arg| match arg.ty {
+        Type::Immediate { low, .. } => Some(low as u32),
+        _ => None,
+    });
+    Setup {
+        chain: Chain::Completion,
+        step: "$CALL; async_drain();",
+        with: "cp.async.wait_all",
+        unroll: 4,
+        bytes: sizes.max().unwrap_or(4),
+        places: true,
+        ..Setup::order(Actor::Warp)
+    }
+}
+
+fn multiply_by_warpgroup(variant: &Variant) -> Result<Setup, &'static str> {
+    let [_, n, _] = shape(variant);
+    // What D costs is seen with A from shared memory, and without scales.
+    let from_shared = variant
+        .args
+        .iter()
+        .any(|arg| arg.name == "a" && matches!(arg.ty, Type::Scalar(_)));
+    let plain = variant.function == "wgmma_mma_async";
+    let numbers: &[u32] = match (plain, from_shared) {
+        (true, true) => &[8, 16, 32, 64, 96, 128, 192, 256],
+        (true, false) => &[8, 64, 128, 256],
+        _ if variant.function == "wgmma_mma_async_sp" => &[8, 64, 128, 256],
+        _ => &[128],
+    };
+    if !numbers.contains(&n) {
+        return Err("other numbers of columns stand for it: the time is by their number");
+    }
+    let setup = Setup {
+        unroll: match n {
+            ..=64 => MULTIPLICATIONS,
+            _ => LARGE_MULTIPLICATIONS,
+        },
+        threads: 128,
+        max_threads: WARPGROUPS,
+        shared: MATRICES,
+        flops: flops(variant),
+        first: "wgmma_fence();",
+        last: "wait_for_groups();",
+        ..Setup::order(Actor::Warp)
+    };
+    // The immediate operands cost nothing, so the forms that have them show what one costs alone.
+    let alone = !plain && variant.function != "wgmma_mma_async_sp";
+    Ok(match alone {
+        true => Setup {
+            chain: Chain::Completion,
+            step: "$CALL; wgmma_commit_group(); wait_for_groups(); wgmma_fence();",
+            with: "wgmma.commit_group, wgmma.wait_group of all, wgmma.fence",
+            ..setup
+        },
+        false => Setup {
+            chain: Chain::Accumulate,
+            step: "$CALL;",
+            after: "wgmma_commit_group(); keep_one_group();",
+            with: "wgmma.commit_group and wgmma.wait_group of all but one, once in the loop",
+            ..setup
+        },
+    })
+}
+
+fn is_wide(arg: &crate::spec::Arg) -> bool {
+    match &arg.ty {
+        Type::Scalar(of) => of.bits() > 64,
+        Type::Array { of, .. } | Type::InOut { of, .. } | Type::Out { of, .. } => of.bits() > 64,
+        _ => false,
+    }
+}
+
+/// Multiplications and additions of an instruction; of a sparse one, with those by the zeros that it leaves out.
+fn flops(variant: &Variant) -> u32 {
+    2 * shape(variant).iter().product::<u32>()
+}
+
+/// M, N and K.
+fn shape(variant: &Variant) -> [u32; 3] {
+    let number = |part: &str| -> Option<[u32; 3]> {
+        let (m, rest) = part.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+    };
+    let mut parts = variant.opcode().split('.');
+    parts.find_map(number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    fn setup(opcode: &str) -> Result<Setup, &'static str> {
+        let spec = spec::load().unwrap();
+        let mut variants = spec.variants().map(|(.., variant)| variant);
+        setup_of(variants.find(|v| v.ptx.starts_with(opcode)).unwrap())
+    }
+
+    #[test]
+    fn a_multiplication_counts_twice_m_times_n_times_k() {
+        let flops = |opcode| setup(opcode).unwrap().flops;
+        let f16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16";
+        assert_eq!(flops(f16), 2 * 16 * 8 * 16);
+        let wide = "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16";
+        assert_eq!(flops(wide), 2 * 64 * 256 * 16);
+    }
+
+    #[test]
+    fn the_result_is_handed_on_by_an_address_if_there_is_one() {
+        let chain = |opcode| setup(opcode).unwrap().chain;
+        assert_eq!(
+            chain("createpolicy.range.global"),
+            Chain::Link(Link::Global)
+        );
+        assert_eq!(chain("redux.sync.add.s32"), Chain::Link(Link::Register));
+        assert_eq!(chain("membar.gl"), Chain::Order);
+    }
+
+    #[test]
+    fn some_numbers_of_columns_stand_for_all() {
+        assert!(setup("wgmma.mma_async.sync.aligned.m64n24k16.f32.f16").is_err());
+        assert!(setup("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16").is_ok());
+    }
+}
