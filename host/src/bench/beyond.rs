@@ -1,6 +1,6 @@
 //! How forms are timed that `cuda::ptx` lacks: by what they take and return, and a few by name.
 
-use super::setup::{Actor, Chain, Link, Setup};
+use super::setup::{Actor, COPY_BYTES, Chain, Link, NO_MULTICAST, Setup, from_shared, tagged};
 use crate::spec::{Space, Type, Variant};
 
 /// Threads of a block with multiplications of a warpgroup, which hold up to 128 registers of D.
@@ -10,37 +10,17 @@ const MATRICES: u32 = (64 + 256) * 128;
 /// Multiplications in the body of the loop, and of those with so many registers that they take long to compile.
 const MULTIPLICATIONS: u32 = 16;
 const LARGE_MULTIPLICATIONS: u32 = 4;
-
-/// How functions begin for which no set-up has been tried.
-const UNTRIED: [&str; 14] = [
-    "atom",
-    "red_",
-    "ld_",
-    "st_",
-    "isspacep",
-    "cp_async_bulk",
-    "cp_reduce",
-    "multimem",
-    "mbarrier",
-    "cvt_pack",
-    "cvt_rm",
-    "cvt_rp",
-    "mma_sync_m8n8k4_row",
-    "mma_sync_m8n8k4_col",
-];
+/// Steps in the body of the loop of what there are hundreds of forms of.
+const STEPS: u32 = 32;
+const FEW_STEPS: u32 = 8;
 
 /// How to time a variant, or why that is not done.
 pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
     let name = variant.function.as_str();
     let starts = |prefix: &str| name.starts_with(prefix);
-    if variant.args.iter().chain(&variant.result).any(is_wide) {
-        return Err("moves values of more than 64 bits, for which no chain is written");
-    }
-    if UNTRIED.iter().any(|start| name.starts_with(start)) {
-        return Err("no set-up for it has been tried");
-    }
     let order = Setup::order(Actor::Warp);
     Ok(match name {
+        _ if starts("multimem") => return Err(NO_MULTICAST),
         _ if starts("enable_smem_spilling") => {
             return Err("is a directive to the assembler, and no instruction");
         }
@@ -50,11 +30,18 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             max_threads: WARPGROUPS,
             ..order
         },
-        _ if starts("mma_") => Setup {
+        _ if starts("mma_") && adds_to_its_type(variant) => Setup {
             chain: Chain::Accumulate,
             unroll: MULTIPLICATIONS,
             flops: flops(variant),
             ..order
+        },
+        // D is of another type than C: the next product waits for it by an element of A.
+        _ if starts("mma_") => Setup {
+            step: "a[0] |= x & zero; x = opaque(fold($CALL));",
+            unroll: MULTIPLICATIONS,
+            flops: flops(variant),
+            ..Setup::linked(Link::Register, Actor::Warp)
         },
         _ if starts("barrier_cluster_arrive") => Setup {
             step: "$CALL; barrier_cluster_wait();",
@@ -70,8 +57,47 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
         },
         _ if starts("barrier_cta") => order,
         _ if starts("cp_async_ca") || starts("cp_async_cg") => copy(variant),
+        _ if starts("cp_async_bulk") || starts("cp_reduce") => bulk_copy(variant),
+        _ if starts("applypriority") || starts("discard") || starts("prefetch") => Setup {
+            places: true,
+            ..order
+        },
+        _ if tagged(variant, "space_cluster") => remote(variant),
         _ => by_signature(variant),
     })
+}
+
+/// In the shared memory of the other CTA of a cluster.
+fn remote(variant: &Variant) -> Setup {
+    let setup = by_signature(variant).in_cluster();
+    match setup.chain {
+        Chain::Link(Link::Shared) => Setup {
+            step: "cursor = advance_remote(cursor, x & zero); x = opaque(fold($CALL));",
+            ..setup
+        },
+        _ => setup,
+    }
+}
+
+/// Whether the result of a product can be the next one's addend.
+fn adds_to_its_type(variant: &Variant) -> bool {
+    let addend = variant.args.iter().find(|arg| arg.name == "c");
+    addend.map(|arg| &arg.ty) == variant.result.as_ref().map(|result| &result.ty)
+}
+
+/// As the copies of `cuda::ptx`.
+fn bulk_copy(variant: &Variant) -> Setup {
+    let has = |name: &str| variant.args.iter().any(|arg| arg.name == name);
+    match variant.function.as_str() {
+        name if name.starts_with("cp_async_bulk_prefetch") => Setup {
+            places: true,
+            ..Setup::order(Actor::Lane)
+        },
+        _ if has("bar") && from_shared(variant) => Setup::exchange(COPY_BYTES),
+        _ if has("cta_mask") => Setup::load().in_cluster(),
+        _ if has("bar") => Setup::load(),
+        _ => Setup::store(),
+    }
 }
 
 /// What has a result waits for the one before, by the first operand that can carry it.
@@ -85,13 +111,25 @@ fn by_signature(variant: &Variant) -> Setup {
             space: Space::Global,
             ..
         } => Some(Link::Global),
+        Type::Pointer { .. } if variant.result.is_some() => Some(Link::Global),
         Type::Scalar(_) => Some(Link::Register),
         _ => None,
     });
     let returns = variant.result.is_some();
     match links.clone().min_by_key(|link| *link == Link::Register) {
-        Some(link) if returns => Setup::linked(link, Actor::Warp),
-        _ => Setup::order(Actor::Warp),
+        // Hundreds of cycles each: few are enough, and take less time to compile.
+        Some(Link::Global) if returns => Setup {
+            unroll: FEW_STEPS,
+            ..Setup::linked(Link::Global, Actor::Warp)
+        },
+        Some(link) if returns => Setup {
+            unroll: STEPS,
+            ..Setup::linked(link, Actor::Warp)
+        },
+        _ => Setup {
+            unroll: STEPS,
+            ..Setup::order(Actor::Warp)
+        },
     }
 }
 
@@ -158,14 +196,6 @@ fn multiply_by_warpgroup(variant: &Variant) -> Result<Setup, &'static str> {
             ..setup
         },
     })
-}
-
-fn is_wide(arg: &crate::spec::Arg) -> bool {
-    match &arg.ty {
-        Type::Scalar(of) => of.bits() > 64,
-        Type::Array { of, .. } | Type::InOut { of, .. } | Type::Out { of, .. } => of.bits() > 64,
-        _ => false,
-    }
 }
 
 /// Multiplications and additions of an instruction; of a sparse one, with those by the zeros that it leaves out.

@@ -46,6 +46,11 @@ impl Results {
                 ],
             ),
             (
+                "latency-atomics",
+                "Atomics, loads and stores with an order",
+                &["atom"],
+            ),
+            (
                 "latency-mma",
                 "mma.sync: one after the other into one accumulator",
                 &["mma"],

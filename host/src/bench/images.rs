@@ -1,6 +1,6 @@
 //! The kernels of all forms as cubins in both languages, and what is known of them before they run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,9 @@ use crate::toolchain;
 const ISA: Isa = Isa { major: 9, minor: 5 };
 
 const FORMS: &str = "bench-forms.json";
+
+/// The images with the forms of `cuda::ptx`; what it lacks has images for each family.
+pub const MIRROR: &str = "cuda-ptx";
 
 /// All forms that an architecture has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,6 +80,9 @@ pub struct Form {
     pub with: String,
     /// How the machine code of Rust compares with that of C++.
     pub sass: String,
+    /// What one side has more of, if they differ.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub difference: String,
     /// The instructions of the kernel, Rust and C++.
     pub instructions: [usize; 2],
     /// The assembler kept fewer copies of the instruction than the chain has steps.
@@ -97,6 +103,13 @@ pub struct Untimed {
     pub reason: String,
 }
 
+impl Form {
+    /// The images that have the kernel.
+    pub fn image(&self) -> &str {
+        if self.beyond { &self.family } else { MIRROR }
+    }
+}
+
 fn most_threads() -> u32 {
     1024
 }
@@ -115,9 +128,9 @@ impl Images {
         }
     }
 
-    /// The cubins: Rust, C++.
-    pub fn cubins(&self) -> [PathBuf; 2] {
-        ["bench-rust.cubin", "bench-cpp.cubin"].map(|name| self.folder.join(name))
+    /// Cubins with kernels of forms: Rust, C++.
+    pub fn cubins(&self, image: &str) -> [PathBuf; 2] {
+        ["rust", "cpp"].map(|side| self.folder.join(format!("bench-{image}-{side}.cubin")))
     }
 
     /// Those of the situations: Rust, C++.
@@ -151,25 +164,29 @@ impl Images {
             untimed,
             elsewhere,
         } = Subjects::of(&spec, arch);
-        let [rust, cpp] = images.cubins();
-        build_rust(&subjects, arch, &rust)?;
-        build_cpp(&subjects, arch, &cpp)?;
         images.build_situations(arch)?;
-        let sides = functions([&rust, &cpp])?;
-        let forms = Forms {
+        let mut forms = Forms {
             architecture: arch.to_string(),
-            links: source::LINKS
-                .map(|link| with_sass(link_form(link), &sides))
-                .into_iter()
-                .collect::<Result<_>>()?,
-            timed: subjects
-                .iter()
-                .map(|subject| with_sass(timed_form(subject), &sides))
-                .collect::<Result<_>>()?,
+            links: Vec::new(),
+            timed: Vec::new(),
             untimed,
             elsewhere: elsewhere[0],
             elsewhere_beyond: elsewhere[1],
         };
+        for (image, subjects) in by_image(&subjects) {
+            let [rust, cpp] = images.cubins(image);
+            build_rust(image, &subjects, arch, &rust)?;
+            build_cpp(image, &subjects, arch, &cpp)?;
+            let sides = functions([&rust, &cpp])?;
+            for subject in subjects {
+                forms.timed.push(with_sass(timed_form(subject), &sides)?);
+            }
+            if image == MIRROR {
+                for link in source::LINKS {
+                    forms.links.push(with_sass(link_form(link), &sides)?);
+                }
+            }
+        }
         fs::write(
             folder.join(FORMS),
             serde_json::to_string_pretty(&forms)? + "\n",
@@ -229,6 +246,23 @@ impl<'a> Subjects<'a> {
     }
 }
 
+/// The forms of each pair of cubins.
+fn by_image<'a>(subjects: &'a [Subject]) -> BTreeMap<&'a str, Vec<&'a Subject<'a>>> {
+    let mut images: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+    for subject in subjects {
+        let FormKernel {
+            family, variant, ..
+        } = &subject.kernel;
+        let image = if variant.is_beyond() {
+            &family.name
+        } else {
+            MIRROR
+        };
+        images.entry(image).or_default().push(subject);
+    }
+    images
+}
+
 fn form(kernel: &FormKernel) -> String {
     kernel
         .variant
@@ -242,10 +276,10 @@ fn folder() -> PathBuf {
     toolchain::target_dir().join("bench")
 }
 
-fn build_rust(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
-    let folder = folder().join("rust");
+fn build_rust(image: &str, subjects: &[&Subject], arch: Arch, cubin: &Path) -> Result<()> {
+    let folder = folder().join(image).join("rust");
     let manifest = format!(
-        "[package]\nname = \"bench-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+        "[package]\nname = \"bench-{image}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
          cuda-ptx = {{ path = {:?} }}\n\n[workspace]\n",
         toolchain::workspace_root().display().to_string()
     );
@@ -255,8 +289,8 @@ fn build_rust(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
     build::build(&kernels, cubin)
 }
 
-fn build_cpp(subjects: &[Subject], arch: Arch, cubin: &Path) -> Result<()> {
-    let file = folder().join("cpp/kernels.cu");
+fn build_cpp(image: &str, subjects: &[&Subject], arch: Arch, cubin: &Path) -> Result<()> {
+    let file = folder().join(image).join("kernels.cu");
     write_if_changed(&file, &source::cpp(subjects))?;
     let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
     if time(cubin) < time(&file) {
@@ -296,6 +330,7 @@ fn link_form(link: Link) -> Form {
         beyond: false,
         with: String::new(),
         sass: String::new(),
+        difference: String::new(),
         instructions: [0; 2],
         collapsed: false,
     }
@@ -319,6 +354,7 @@ fn timed_form(Subject { kernel, setup }: &Subject) -> Form {
         beyond: kernel.variant.is_beyond(),
         with: setup.with.to_owned(),
         sass: String::new(),
+        difference: String::new(),
         instructions: [0; 2],
         collapsed: false,
     }
@@ -333,7 +369,11 @@ fn with_sass(mut form: Form, sides: &[Functions]) -> Result<Form> {
             .with_context(|| format!("the cubins lack the kernel {}", form.kernel))
     };
     let (rust, cpp) = (side(0)?, side(1)?);
-    form.sass = format!("{:?}", sass::compare(&rust, &cpp).class).to_lowercase();
+    let comparison = sass::compare(&rust, &cpp);
+    form.sass = format!("{:?}", comparison.class).to_lowercase();
+    if !comparison.difference.is_empty() {
+        form.difference = comparison.difference.to_string();
+    }
     form.instructions = [rust.instructions.len(), cpp.instructions.len()];
     form.collapsed = form
         .instructions
@@ -390,7 +430,7 @@ mod tests {
             .find(|form| form.reason.contains("no set-up"));
         assert!(unknown.is_none(), "{unknown:?}");
         // Of what `cuda::ptx` lacks, these are all the reasons.
-        let reasons = ["stand for it", "64 bits", "directive", "been tried"];
+        let reasons = ["stand for it", "directive", "multicast"];
         let known = |form: &Untimed| reasons.iter().any(|part| form.reason.contains(part));
         let unknown = untimed.iter().find(|form| form.beyond && !known(form));
         assert!(unknown.is_none(), "{unknown:?}");
@@ -400,12 +440,14 @@ mod tests {
     fn both_languages_get_a_kernel_of_each_form() {
         let spec = spec::load().unwrap();
         let subjects = Subjects::of(&spec, Arch::SM_90A).subjects;
-        let (rust, cpp) = (source::rust(&subjects), source::cpp(&subjects));
-        for subject in &subjects {
-            let name = &subject.kernel.name;
-            assert!(rust.contains(&format!("pub fn {name}(")), "{name}");
-            assert!(cpp.contains(&format!(" {name}(")), "{name}");
+        for subjects in by_image(&subjects).into_values() {
+            let (rust, cpp) = (source::rust(&subjects), source::cpp(&subjects));
+            for subject in subjects {
+                let name = &subject.kernel.name;
+                assert!(rust.contains(&format!("pub fn {name}(")), "{name}");
+                assert!(cpp.contains(&format!(" {name}(")), "{name}");
+            }
+            assert!(!rust.contains("$CALL") && !cpp.contains("$CALL"));
         }
-        assert!(!rust.contains("$CALL") && !cpp.contains("$CALL"));
     }
 }

@@ -59,7 +59,7 @@ pub trait Language {
     fn out_argument(&self, name: &str) -> String;
     /// Calls the form.
     fn call(&self, kernel: &FormKernel, arguments: &str) -> String;
-    /// Calls the form, and writes its result to one of the arguments.
+    /// Calls the form, and writes its result to a variable.
     fn accumulate(&self, kernel: &FormKernel, to: &str, arguments: &str) -> String;
     /// The kernel.
     fn kernel(&self, parts: &Parts) -> String;
@@ -230,6 +230,9 @@ impl Language for Cpp {
 
     fn cast(&self, value: &str, of: Scalar) -> String {
         match of {
+            of if self.bits && of.words() == 2 => {
+                format!("{{uint64_t({value}), uint64_t({value})}}")
+            }
             Scalar::Bits(128) => format!("ulonglong2{{({value}), ({value})}}"),
             Scalar::Bool if self.bits => format!("({value}) != 0"),
             Scalar::F32 if self.bits => format!("__uint_as_float((uint32_t)({value}))"),
@@ -259,7 +262,7 @@ impl Language for Cpp {
     }
 
     fn accumulate(&self, kernel: &FormKernel, to: &str, arguments: &str) -> String {
-        self.call(kernel, &format!("{to}, {arguments}"))
+        format!("assign({to}, {})", self.call(kernel, arguments))
     }
 
     fn pointer(&self, value: &str, [_, (to, _)]: [Pointee; 2], mutable: bool) -> String {

@@ -16,6 +16,8 @@ INLINE uint32_t opaque(uint32_t value) {
 INLINE uint8_t* advance(uint8_t* pointer, uint32_t offset) {
   return (uint8_t*)__cvta_shared_to_generic(opaque(shared_address(at(pointer, offset))));
 }
+// As `advance`, where the shared memory of another CTA has its place.
+INLINE uint8_t* advance_remote(uint8_t* pointer, uint32_t offset) { return advance(pointer, offset); }
 // The same address in shared memory, of which no compiler and no assembler knows where it comes from: otherwise they make
 // it anew in the loop, each in its own way.
 INLINE uint8_t* fixed(uint8_t* pointer) {
@@ -41,6 +43,19 @@ INLINE uint32_t fold(const void* v) { return (uint32_t)(uint64_t)v; }
 template <typename T, size_t N>
 INLINE uint32_t fold(const T (&v)[N]) {
   return fold(v[0]);
+}
+// A result of several registers.
+template <typename T, size_t N>
+struct Values {
+  T v[N];
+};
+template <typename T, size_t N>
+INLINE uint32_t fold(const Values<T, N>& values) {
+  return fold(values.v);
+}
+template <typename T, size_t N>
+INLINE void assign(T (&to)[N], const Values<T, N>& values) {
+  for (size_t i = 0; i < N; ++i) to[i] = values.v[i];
 }
 
 INLINE uint64_t clock_now() { return get_sreg_clock64(); }

@@ -360,10 +360,11 @@ fn remarks(measured: &Measured) -> String {
     }
     if unequal(measured) {
         let [rust, cpp] = form.instructions;
-        remarks.push(format!(
-            "**unequal**; loop: {}, {rust} and {cpp} instructions",
-            form.sass
-        ));
+        let why = match form.difference.as_str() {
+            "" => format!("the same {rust} instructions in both loops"),
+            difference => format!("loops of {rust} and {cpp} instructions: {difference}"),
+        };
+        remarks.push(format!("**unequal**; {why}"));
     }
     remarks.join("; ")
 }

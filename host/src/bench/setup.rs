@@ -102,6 +102,10 @@ pub enum Barrier {
 /// Bytes that each copy of the table of forms moves; the situations vary it.
 pub const COPY_BYTES: u32 = 1024;
 
+/// Why operations on a multicast address are not timed.
+pub(super) const NO_MULTICAST: &str =
+    "needs a multicast object over several GPUs, which the machine does not have";
+
 /// Steps in the loop's body of a short operation, and of one that waits.
 const MANY: u32 = 64;
 const FEW: u32 = 4;
@@ -161,7 +165,26 @@ impl Setup {
         }
     }
 
-    fn exchange(bytes: u32) -> Self {
+    /// A copy to shared memory.
+    pub(super) fn load() -> Self {
+        Self::waits(
+            WAIT_STEP,
+            "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
+            COPY_BYTES,
+        )
+    }
+
+    /// A copy from shared memory.
+    pub(super) fn store() -> Self {
+        Self::waits(
+            STORE_STEP,
+            "cp.async.bulk.commit_group, cp.async.bulk.wait_group",
+            COPY_BYTES,
+        )
+    }
+
+    /// An operation that the other CTA of a cluster waits for.
+    pub(super) fn exchange(bytes: u32) -> Self {
         Self {
             chain: Chain::Exchange,
             cluster: true,
@@ -190,29 +213,10 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
         return beyond::setup_of(variant);
     }
     let has = |arg: &str| variant.args.iter().any(|a| a.name == arg);
-    let tagged = |tag: &str| {
-        variant
-            .args
-            .iter()
-            .any(|arg| matches!(&arg.ty, Type::Tag(found) if found.name == tag))
-    };
+    let tagged = |tag: &str| tagged(variant, tag);
     let starts = |prefix: &str| name.starts_with(prefix);
-    let load = Setup::waits(
-        WAIT_STEP,
-        "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
-        COPY_BYTES,
-    );
-    let store = Setup::waits(
-        STORE_STEP,
-        "cp.async.bulk.commit_group, cp.async.bulk.wait_group",
-        COPY_BYTES,
-    );
     Ok(match name {
-        _ if starts("multimem") => {
-            return Err(
-                "needs a multicast object over several GPUs, which the machine does not have",
-            );
-        }
+        _ if starts("multimem") => return Err(NO_MULTICAST),
         "exit" | "trap" => return Err("ends the thread or the kernel, so it cannot be repeated"),
         "setmaxnreg_inc" | "setmaxnreg_dec" => Setup {
             step: "grow_and_shrink();",
@@ -282,9 +286,9 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
         "cp_async_bulk" | "cp_reduce_async_bulk" if has("bar") && from_shared(variant) => {
             Setup::exchange(COPY_BYTES)
         }
-        _ if starts("cp_") && has("bar") && has("cta_mask") => load.in_cluster(),
-        _ if starts("cp_") && has("bar") => load,
-        _ if starts("cp_") => store,
+        _ if starts("cp_") && has("bar") && has("cta_mask") => Setup::load().in_cluster(),
+        _ if starts("cp_") && has("bar") => Setup::load(),
+        _ if starts("cp_") => Setup::store(),
         "st_async" | "red_async" => Setup::exchange(value_bytes(variant)),
         _ if starts("ld_") || name == "ld" => Setup::linked(Link::Global, Warp),
         _ if starts("ldmatrix") => Setup {
@@ -299,8 +303,14 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
     })
 }
 
+/// Whether an operand is this tag.
+pub(super) fn tagged(variant: &Variant, tag: &str) -> bool {
+    let mut args = variant.args.iter();
+    args.any(|arg| matches!(&arg.ty, Type::Tag(found) if found.name == tag))
+}
+
 /// Whether a copy reads shared memory.
-fn from_shared(variant: &Variant) -> bool {
+pub(super) fn from_shared(variant: &Variant) -> bool {
     variant.args.iter().any(|arg| {
         arg.name == "src_mem"
             && matches!(

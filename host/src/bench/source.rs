@@ -27,7 +27,7 @@ const RUST_PRELUDE: &str = include_str!("prelude.rs.txt");
 const CPP_PRELUDE: &str = include_str!("prelude.cuh");
 
 /// A kernel crate's `lib.rs` with the kernels of these forms and of the links.
-pub fn rust(subjects: &[Subject]) -> String {
+pub fn rust(subjects: &[&Subject]) -> String {
     all(
         subjects,
         [&Rust { bits: false }, &Rust { bits: true }],
@@ -36,7 +36,7 @@ pub fn rust(subjects: &[Subject]) -> String {
 }
 
 /// A CUDA C++ source with the same kernels.
-pub fn cpp(subjects: &[Subject]) -> String {
+pub fn cpp(subjects: &[&Subject]) -> String {
     // What the twins of parity are declared in, which are called where `cuda::ptx` has nothing.
     let prelude = cxx::PRELUDE.to_owned() + CPP_PRELUDE;
     let languages: [&dyn Language; 2] = [&Cpp { bits: false }, &Cpp { bits: true }];
@@ -44,7 +44,7 @@ pub fn cpp(subjects: &[Subject]) -> String {
 }
 
 /// `languages`: for the forms of `cuda::ptx`, and for what it lacks.
-fn all(subjects: &[Subject], languages: [&dyn Language; 2], prelude: &str) -> String {
+fn all(subjects: &[&Subject], languages: [&dyn Language; 2], prelude: &str) -> String {
     let mut out = prelude.to_owned();
     for link in LINKS {
         out += &link_kernel(link, languages[0]);
@@ -108,7 +108,7 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
     }
     declarations += &language.variable("x", language.type_name(x), &language.cast("seed", x));
     for arg in &variant.args {
-        declarations += &declaration(arg, language);
+        declarations += &declaration(arg, variant, language);
     }
     if let Some(base) = linked_base(subject) {
         declarations += &language.cursor(&base);
@@ -116,6 +116,9 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
     let is_result = variant.result.is_some();
     if setup.chain == Chain::Accumulate && is_result {
         declarations += &language.to_be_written("c");
+    }
+    if setup.step.starts_with("a[0]") {
+        declarations += &language.to_be_written("a");
     }
     if setup.shared > 0 {
         declarations += &language.constant("desc_a", "descriptor(matrices())");
@@ -181,14 +184,21 @@ fn written(variant: &Variant, chain: Chain) -> Option<&str> {
 }
 
 /// What an argument needs to be declared before the loop.
-fn declaration(arg: &Arg, language: &dyn Language) -> String {
+fn declaration(arg: &Arg, variant: &Variant, language: &dyn Language) -> String {
     match &arg.ty {
         Type::Array { of, len } if arg.name.contains("coords") => {
             let mut values = vec![language.cast("zero", *of); *len];
-            // Each warp has a tile of its own, along the last dimension.
-            let extent = super::job::TILES[*len - 1][*len - 1];
+            // Each warp has a tile of its own, along the last dimension; a column of pixels is an image.
+            let extent = match is_im2col(variant) {
+                true => 1,
+                false => super::job::TILES[*len - 1][*len - 1],
+            };
             values[*len - 1] = language.cast(&format!("tile * {extent}"), *of);
             language.array(&arg.name, *of, &values)
+        }
+        // The first pixel of the bounding box.
+        Type::Array { of, len } if arg.name == "im2col_info" => {
+            language.array(&arg.name, *of, &vec![language.cast("zero", *of); *len])
         }
         Type::Array { of, len } => {
             // Not twice the same, for which the compilers would copy registers, each in its own way, or share them.
@@ -227,7 +237,7 @@ fn argument(
             len,
         } => {
             let base = match space {
-                _ if !*chained && linked_space(setup) == Some(*space) => {
+                _ if !*chained && is_linked(subject, arg) => {
                     *chained = true;
                     "cursor".to_owned()
                 }
@@ -252,10 +262,8 @@ fn argument(
                     "slab".to_owned()
                 }
                 Space::Global => "global".to_owned(),
-                Space::Generic
-                    if subject.kernel.variant.is_beyond() && !has_coordinates(subject) =>
-                {
-                    "global".to_owned()
+                Space::Generic if is_generic_address(subject) => {
+                    format!("at(global, {})", index % 8 * 512)
                 }
                 Space::Generic => map_base(subject),
             };
@@ -302,34 +310,39 @@ fn is_replacement(subject: &Subject) -> bool {
     function.starts_with("tensormap_replace")
 }
 
-/// The space of the address that the chain's link changes.
-fn linked_space(setup: &Setup) -> Option<Space> {
-    match setup.chain {
-        Chain::Link(Link::Shared) => Some(Space::Shared),
-        Chain::Link(Link::Global) => Some(Space::Global),
-        _ => None,
+/// Whether the chain's link can change this address.
+fn is_linked(subject: &Subject, arg: &Arg) -> bool {
+    let Type::Pointer { space, .. } = arg.ty else {
+        return false;
+    };
+    match subject.setup.chain {
+        Chain::Link(Link::Shared) => space == Space::Shared,
+        Chain::Link(Link::Global) => {
+            space == Space::Global || is_generic_address(subject) && space == Space::Generic
+        }
+        _ => false,
     }
+}
+
+/// Whether a generic pointer is an address, and not a tensor map.
+fn is_generic_address(subject: &Subject) -> bool {
+    subject.kernel.variant.is_beyond() && !has_coordinates(subject)
 }
 
 /// Where the chain of addresses starts.
 fn linked_base(subject: &Subject) -> Option<String> {
-    let linked = linked_space(&subject.setup)?;
-    let of = |arg: &Arg| match arg.ty {
-        Type::Pointer {
-            space: Space::Global,
-            ..
-        } if linked == Space::Global => Some("global".to_owned()),
-        // Not the fixed address: the compilers follow this one into shared memory, and add 32 bits to it.
-        Type::Pointer { space, .. } if space == linked => {
-            let base = shared_base(arg, subject);
-            Some(match base.strip_prefix("at(") {
-                Some(rest) => format!("at(own_{rest}"),
-                None => format!("own_{base}"),
-            })
-        }
-        _ => None,
-    };
-    subject.kernel.variant.args.iter().find_map(of)
+    let mut args = subject.kernel.variant.args.iter();
+    let arg = args.find(|arg| is_linked(subject, arg))?;
+    if subject.setup.chain == Chain::Link(Link::Global) {
+        return Some("global".to_owned());
+    }
+    // Not the fixed address: the compilers follow this one into shared memory, and add 32 bits to it.
+    let base = shared_base(arg, subject);
+    Some(match base.strip_prefix("at(") {
+        _ if base.contains("peer") => base.to_owned(),
+        Some(rest) => format!("at(own_{rest}"),
+        None => format!("own_{base}"),
+    })
 }
 
 /// The object in shared memory that a pointer of the form names.
@@ -346,6 +359,9 @@ fn shared_base(arg: &Arg, subject: &Subject) -> &'static str {
         (true, _) if remote => "peer_bar",
         (true, _) => "bar",
         (_, "dst_mem") if subject.kernel.family.name == "cp_async" => "at(target, lane * 16)",
+        // Each lane has its own place.
+        (_, "addr") if remote => "at(peer_target, lane * 16)",
+        (_, "addr") => "at(target, lane * 16)",
         (_, "src_mem" | "src") => "source",
         (_, "smem_ptr") => "at(source, lane * 16)",
         (_, "gmem_ptr") => "at(target, lane * 16)",
@@ -360,18 +376,19 @@ fn has_coordinates(subject: &Subject) -> bool {
     args.any(|arg| arg.name.contains("coords"))
 }
 
+fn is_im2col(variant: &Variant) -> bool {
+    variant.opcode().contains("im2col")
+}
+
 /// The tensor map for the coordinates that the form takes.
 fn map_base(subject: &Subject) -> String {
-    let coordinates = subject
-        .kernel
-        .variant
-        .args
-        .iter()
-        .find_map(|arg| match &arg.ty {
-            Type::Array { len, .. } if arg.name.contains("coords") => Some(*len),
-            _ => None,
-        });
-    format!("at(maps, {})", 128 * (coordinates.unwrap_or(1) - 1))
+    let variant = subject.kernel.variant;
+    let coordinates = variant.args.iter().find_map(|arg| match &arg.ty {
+        Type::Array { len, .. } if arg.name.contains("coords") => Some(*len),
+        _ => None,
+    });
+    let map = super::job::map_of(coordinates.unwrap_or(1), is_im2col(variant));
+    format!("at(maps, {})", 128 * map)
 }
 
 /// What a register operand is, by its name.

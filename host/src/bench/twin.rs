@@ -1,24 +1,29 @@
 //! Functions of C++ for the forms that `cuda::ptx` lacks, from what parity compares with.
 
-use crate::parity::beyond::{pointee, register, statement, words};
+use crate::parity::beyond::{pointee, register, statement};
 use crate::parity::rust::immediates;
 use crate::spec::{Arg, Scalar, Type, Variant};
 
 /// A function `name` that takes the operands of `variant` by their names, without tags and immediates, and returns its
-/// result; a result of several registers is its first argument, and written.
+/// result; one of several registers as `Values`, which the prelude has.
 pub fn function(name: &str, variant: &Variant) -> String {
     let (mut parameters, mut body) = (Vec::new(), Vec::new());
-    let mut returned = ("void", String::new());
+    let mut returned = ("void".to_owned(), String::new());
     if let Some(result) = &variant.result {
         match registers(&result.ty) {
             (of, Some(len)) => {
-                parameters.push(format!("{} (&{})[{len}]", register(of), result.name));
+                let (name, registers) = (&result.name, register(of));
+                body.push(format!("{} {name}[{len}];", wide(of)));
+                let elements = (0..len).map(|i| format!("static_cast<{registers}>({name}[{i}])"));
+                let elements = Vec::from_iter(elements).join(", ");
+                let ty = format!("Values<{registers}, {len}>");
+                returned = (ty.clone(), format!("return {ty}{{{elements}}};"));
             }
             (of, None) => {
                 body.push(format!("{} {};", wide(of), result.name));
                 returned = match of {
-                    Scalar::Bool => ("bool", format!("return {} != 0;", result.name)),
-                    of => (register(of), format!("return {};", result.name)),
+                    Scalar::Bool => ("bool".to_owned(), format!("return {} != 0;", result.name)),
+                    of => (register(of).to_owned(), format!("return {};", result.name)),
                 };
             }
         }
@@ -63,7 +68,7 @@ fn registers(ty: &Type) -> (Scalar, Option<usize>) {
         Type::Array { of, len } | Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
             (*of, Some(*len))
         }
-        Type::Scalar(of) | Type::Out { of, len: None } => match words(*of) {
+        Type::Scalar(of) | Type::Out { of, len: None } => match of.words() {
             1 => (*of, None),
             words => (Scalar::U64, Some(words)),
         },

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::bench::setup;
 use crate::differential::form::Form;
 use crate::differential::scenario;
 use crate::parity::matching::Mirror;
@@ -28,6 +29,9 @@ struct Row<'a> {
     /// Those of the forms that it lacks which an H200 can run, and those that the differential tests do run.
     beyond_runnable: usize,
     beyond_run: usize,
+    /// All forms that an H200 can run, and those of them that are timed.
+    on_h200: usize,
+    timed: usize,
 }
 
 /// The document, from the list of instructions and the spec.
@@ -58,12 +62,14 @@ pub(super) fn coverage(list: &str, spec: &Spec) -> Result<String> {
         How they are tested: *parity* compares the PTX and the machine code of each form with C++ on every\n\
         architecture that has it; beyond `cuda::ptx` the other side is a function of CUDA, or inline assembly.\n\
         *Differential* tests run each form that an H200 has in both languages and against the PTX ISA; what is\n\
-        said of forms beyond `cuda::ptx` comes last.\n"
+        said of forms beyond `cuda::ptx` comes last. *Timed* is how many of the forms that an H200 has the\n\
+        benchmarks time in both languages; [their tables](../benches/results/h200-instructions.md) say why not\n\
+        the others.\n"
         .to_string();
     for (title, rows) in chapters {
         let _ = write!(
             out,
-            "\n## {title}\n\n| instruction | `cuda::ptx` | beyond | tested | |\n|---|---|---|---|---|\n"
+            "\n## {title}\n\n| instruction | `cuda::ptx` | beyond | tested | timed | |\n|---|---|---|---|---|---|\n"
         );
         for row in rows {
             let _ = writeln!(out, "{}", row.line()?);
@@ -107,6 +113,10 @@ impl Row<'_> {
     fn add(&mut self, form: Mirror) {
         let variant = form.variant;
         let on_h200 = variant.targets.allow("sm_90a");
+        if on_h200 {
+            self.on_h200 += 1;
+            self.timed += usize::from(setup::setup_of(variant).is_ok());
+        }
         if variant.is_beyond() && on_h200 {
             self.beyond_runnable += 1;
             self.beyond_run += usize::from(scenario::of(&Form::beyond(0, form)).is_ok());
@@ -156,11 +166,15 @@ impl Row<'_> {
             count => count.to_string(),
         };
         Ok(format!(
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} |",
             self.name,
             count(self.mirrored),
             count(beyond),
             tested.join("; "),
+            match self.on_h200 {
+                0 => String::new(),
+                on_h200 => format!("{} of {on_h200}", self.timed),
+            },
             self.remark
         ))
     }
@@ -185,9 +199,9 @@ mod tests {
         assert_eq!(text, "spec/isa.txt does not say why `a` has no forms");
         let text = coverage("## One\na.b\na.b.c\nold - it is old\n", &spec()).unwrap();
         for row in [
-            "| `a.b` | 1 | – | parity; differential |  |",
-            "| `a.b.c` | – | 1 | parity with functions of CUDA |  |",
-            "| `old` | – | – |  | it is old |",
+            "| `a.b` | 1 | – | parity; differential | 0 of 1 |  |",
+            "| `a.b.c` | – | 1 | parity with functions of CUDA | 1 of 1 |  |",
+            "| `old` | – | – |  |  | it is old |",
         ] {
             assert!(text.contains(row), "{row} is not in {text}");
         }
