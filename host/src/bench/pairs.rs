@@ -65,11 +65,19 @@ impl Latency {
         let fit =
             [0, 1].map(|side| line(&|length| statistic.of(&side_of_all(&cycles[length], side))));
         let pairs = cycles.first().map_or(0, Vec::len);
-        let ratios = (0..pairs).map(|pair| {
+        let ratios = (0..pairs).filter_map(|pair| {
             let slope = |side: usize| line(&|length| cycles[length][pair][side] as f64).slope;
-            slope(0) / slope(1)
+            match (slope(0), slope(1)) {
+                // What is read once costs nothing in a loop.
+                (rust, cpp) if rust == cpp => Some(1.0),
+                (_, 0.0) => None,
+                (rust, cpp) => Some(rust / cpp),
+            }
         });
-        let ratios = Vec::from_iter(ratios);
+        let mut ratios = Vec::from_iter(ratios);
+        if ratios.is_empty() {
+            ratios.push(1.0);
+        }
         Self {
             statistic,
             fit,
@@ -186,5 +194,18 @@ mod tests {
         let jump = |statistic| slope(118, statistic) / slope(122, statistic);
         assert!(jump(Statistic::Median) > 1.3);
         assert!(jump(Statistic::TrimmedMean) < 1.01);
+    }
+
+    #[test]
+    fn chains_that_cost_nothing_cost_the_same() {
+        let cycles = vec![vec![[40, 40]; 3], vec![[40, 40]; 3], vec![[40, 41]; 3]];
+        let latency = Latency::new(Statistic::Median, cycles, &[64, 128, 192]);
+        assert!(latency.ratio.is_finite());
+        let nothing = Latency::new(
+            Statistic::Median,
+            vec![vec![[40, 40]; 3]; 3],
+            &[64, 128, 192],
+        );
+        assert_eq!(nothing.ratio, 1.0);
     }
 }
