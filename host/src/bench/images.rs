@@ -375,11 +375,23 @@ fn with_sass(mut form: Form, sides: &[Functions]) -> Result<Form> {
         form.difference = comparison.difference.to_string();
     }
     form.instructions = [rust.instructions.len(), cpp.instructions.len()];
-    form.collapsed = form
+    form.collapsed = [&rust, &cpp]
+        .iter()
+        .any(|side| carried_out(side, form.flops > 0) < form.unroll as usize);
+    Ok(form)
+}
+
+/// How many of a chain's instructions are left at most: of products, the assembler may make one and add it to all sums.
+fn carried_out(chain: &sass::Function, is_product: bool) -> usize {
+    let opcodes = chain
         .instructions
         .iter()
-        .any(|count| *count < form.unroll as usize);
-    Ok(form)
+        .map(|instruction| &instruction.opcode);
+    let calls = |opcode: &String| opcode.starts_with("CALL");
+    match is_product && !opcodes.clone().any(calls) {
+        true => opcodes.filter(|opcode| opcode.contains("MMA")).count(),
+        false => chain.instructions.len(),
+    }
 }
 
 /// The chain: the longest loop between the first and the last reading of the clock. A loop that waits lies within.
