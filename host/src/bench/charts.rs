@@ -46,11 +46,6 @@ impl Results {
                 ],
             ),
             (
-                "latency-atomics",
-                "Atomics, loads and stores with an order",
-                &["atom"],
-            ),
-            (
                 "latency-mma",
                 "mma.sync: one after the other into one accumulator",
                 &["mma"],
