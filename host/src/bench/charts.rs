@@ -14,6 +14,9 @@ use super::statistics::median;
 /// How far costs may be apart that share a bar.
 const SAME_BAR: f64 = 0.03;
 
+/// Cycles of the longest `mma.sync` that a tensor core executes; ptxas writes calls for what takes more.
+const MOST_OF_MMA: f64 = 90.0;
+
 impl Results {
     /// Draws all that the results have something for.
     pub(super) fn charts(&self, folder: &Path) -> Result<()> {
@@ -47,7 +50,7 @@ impl Results {
             ),
             (
                 "latency-mma",
-                "mma.sync: one after the other into one accumulator",
+                "mma.sync by a tensor core: one after the other into one accumulator",
                 &["mma"],
             ),
             (
@@ -61,10 +64,10 @@ impl Results {
                 ],
             ),
         ] {
-            let forms = self
-                .timed
-                .iter()
-                .filter(|m| families.contains(&m.form.family.as_str()));
+            let forms = self.timed.iter().filter(|m| {
+                let called = m.form.family == "mma" && self.cycles(m)[0] > MOST_OF_MMA;
+                families.contains(&m.form.family.as_str()) && !called
+            });
             let bars = self.bars(forms);
             if !bars.is_empty() {
                 let path = folder.join(name).with_extension("svg");
