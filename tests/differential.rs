@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use cuda_ptx_host::build::Arch;
 use cuda_ptx_host::differential::agreement::Found;
 use cuda_ptx_host::differential::execute::Job;
-use cuda_ptx_host::differential::form::Form;
 use cuda_ptx_host::differential::golden::{Digest, Golden};
 use cuda_ptx_host::differential::scenario::{self, Case, Expected, Word};
 use cuda_ptx_host::differential::{Entry, Images, MUTANTS, Plan};
@@ -123,19 +122,14 @@ fn every_launch_is_expected_to_give_something_in_particular() {
 #[test]
 fn expectations_agree_with_what_an_h200_gave() {
     let golden = Golden::read(&root("tests/golden/h200.json")).unwrap();
-    let checked = golden
+    let compared = golden
         .check(images())
         .unwrap_or_else(|error| panic!("{error:#}"));
     say(&format!(
-        "{} forms compared with outputs of {}, CUDA {}, {}; {} are not yet recorded: {}",
-        checked.compared,
-        golden.device,
-        golden.driver,
-        golden.date,
-        checked.not_recorded.len(),
-        checked.not_recorded.join(", ")
+        "{compared} forms compared with outputs of {}, CUDA {}, {}",
+        golden.device, golden.driver, golden.date
     ));
-    assert_eq!(checked.compared, golden.forms.len());
+    assert_eq!(compared, golden.forms.len());
 }
 
 /// What a launch may give; all bits that its expectation leaves open are those of `open`.
@@ -224,15 +218,9 @@ fn recording() -> Golden {
 #[test]
 fn a_recording_of_what_is_expected_passes_and_may_miss_no_form() {
     let mut golden = recording();
-    let checked = golden.check(images()).unwrap();
-    assert_eq!(checked.compared, golden.forms.len());
-    assert_eq!(checked.not_recorded, [""; 0]);
-    let beyond = |(kernel, _): (&String, _)| Form::names_beyond(kernel).then(|| kernel.clone());
-    let missing = golden.forms.iter().find_map(beyond).unwrap();
-    golden.forms.remove(&missing);
+    assert_eq!(golden.check(images()).unwrap(), golden.forms.len());
+    let (missing, _) = golden.forms.pop_first().unwrap();
     assert!(golden.check(images()).is_err(), "{missing} may be missing");
-    golden.forms.retain(|kernel, _| !Form::names_beyond(kernel));
-    assert!(!golden.check(images()).unwrap().not_recorded.is_empty());
 }
 
 /// In this process: a bundle's program runs the same in child processes, and misuse and traps too.

@@ -106,11 +106,6 @@ impl Form {
         self.family.is_some()
     }
 
-    /// Whether `cuda::ptx` lacks the form that has this kernel: [`Self::new`] and [`Self::beyond`] name them apart.
-    pub fn names_beyond(kernel: &str) -> bool {
-        kernel.starts_with('b')
-    }
-
     /// Whether this tag is among the arguments.
     pub fn has(&self, tag: &str) -> bool {
         self.tags.iter().any(|it| it == tag)
