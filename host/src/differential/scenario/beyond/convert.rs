@@ -270,7 +270,6 @@ impl Conversion {
     }
 }
 
-/// `cvt.pack`: two integers, clamped.
 /// The threads take turns to convert so many operands each.
 fn body(operands: usize) -> String {
     let loads = (0..operands).map(|k| format!("get(input, {operands} * i + {k})"));
@@ -285,6 +284,7 @@ fn body(operands: usize) -> String {
     )
 }
 
+/// `cvt.pack`: two integers, clamped.
 fn integer_pack(form: &Form) -> Result<Scenario, String> {
     let parts = Vec::from_iter(form.instruction.split('.'));
     let ["cvt", "pack", "sat", to, "s32", ref third @ ..] = parts[..] else {
