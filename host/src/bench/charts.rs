@@ -7,7 +7,6 @@ use anyhow::Result;
 
 use super::chart::{self, Axes, Bar, Series};
 use super::job::Measured;
-use super::report;
 use super::runner::Results;
 use super::statistics::median;
 
@@ -92,16 +91,12 @@ impl Results {
     /// FLOP per cycle of `wgmma` by the number of columns.
     fn multiplications(&self, folder: &Path) -> Result<()> {
         let columns = [8, 16, 32, 64, 96, 128, 192, 256];
-        let rate = |kernel: &str| {
-            let found = self.timed.iter().find(|m| m.form.kernel == kernel)?;
-            report::peak(found, true).map(|(rate, _)| rate)
-        };
         let mut series = Vec::new();
         for (name, types, of, columns_of_register) in WGMMA {
             let points = columns.iter().filter_map(|n| {
                 let registers = n / columns_of_register;
                 let kernel = format!("k_wgmma_mma_async__{types}__{of}x{registers}__u64");
-                Some((f64::from(*n), rate(&kernel)?))
+                Some((f64::from(*n), self.peak_of_chip(&kernel)?))
             });
             series.push(Series {
                 name: (*name).to_owned(),

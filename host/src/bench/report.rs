@@ -315,7 +315,7 @@ fn chain_name(chain: Chain) -> &'static str {
 }
 
 /// The highest rate per multiprocessor, with one busy or with all, and the warps that reach it.
-pub(super) fn peak(measured: &Measured, chip: bool) -> Option<(f64, u32)> {
+fn peak(measured: &Measured, chip: bool) -> Option<(f64, u32)> {
     let form = &measured.form;
     let unit = match form.flops {
         0 => f64::from(form.bytes.max(1)),

@@ -371,9 +371,16 @@ fn shared_base(arg: &Arg, subject: &Subject) -> &'static str {
     }
 }
 
+/// How many coordinates the form takes.
+fn coordinates(variant: &Variant) -> Option<usize> {
+    variant.args.iter().find_map(|arg| match &arg.ty {
+        Type::Array { len, .. } if arg.name.contains("coords") => Some(*len),
+        _ => None,
+    })
+}
+
 fn has_coordinates(subject: &Subject) -> bool {
-    let mut args = subject.kernel.variant.args.iter();
-    args.any(|arg| arg.name.contains("coords"))
+    coordinates(subject.kernel.variant).is_some()
 }
 
 fn is_im2col(variant: &Variant) -> bool {
@@ -383,11 +390,7 @@ fn is_im2col(variant: &Variant) -> bool {
 /// The tensor map for the coordinates that the form takes.
 fn map_base(subject: &Subject) -> String {
     let variant = subject.kernel.variant;
-    let coordinates = variant.args.iter().find_map(|arg| match &arg.ty {
-        Type::Array { len, .. } if arg.name.contains("coords") => Some(*len),
-        _ => None,
-    });
-    let map = super::job::map_of(coordinates.unwrap_or(1), is_im2col(variant));
+    let map = super::job::map_of(coordinates(variant).unwrap_or(1), is_im2col(variant));
     format!("at(maps, {})", 128 * map)
 }
 
