@@ -211,20 +211,8 @@ impl Language for Cpp {
             return beyond::register(of);
         }
         match of {
-            Scalar::U8 | Scalar::Bits(8) => "uint8_t",
-            Scalar::U16 | Scalar::Bits(16) => "uint16_t",
-            Scalar::U32 | Scalar::Bits(32) => "uint32_t",
-            Scalar::U64 | Scalar::Bits(64) => "uint64_t",
-            Scalar::I16 => "int16_t",
-            Scalar::I32 => "int32_t",
-            Scalar::I64 => "int64_t",
-            Scalar::F16 => "__half",
-            Scalar::Bf16 => "__nv_bfloat16",
-            Scalar::F64 => "double",
-            Scalar::F32 => "float",
-            Scalar::Bool => "bool",
-            Scalar::Bits(_) => "ulonglong2",
-            _ => "void",
+            Scalar::Bits(65..) => "ulonglong2",
+            of => of.cxx(),
         }
     }
 
