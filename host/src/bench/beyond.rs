@@ -1,6 +1,6 @@
 //! How forms are timed that `cuda::ptx` lacks: by what they take and return, and a few by name.
 
-use super::setup::{Actor, COPY_BYTES, Chain, Link, NO_MULTICAST, Setup, from_shared, tagged};
+use super::setup::{Actor, Chain, Link, NO_MULTICAST, Setup, by_name, tagged};
 use crate::spec::{Space, Type, Variant};
 
 /// Threads of a block with multiplications of a warpgroup, which hold up to 128 registers of D.
@@ -43,21 +43,14 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             flops: flops(variant),
             ..Setup::linked(Link::Register, Actor::Warp)
         },
-        _ if starts("barrier_cluster_arrive") => Setup {
-            step: "$CALL; barrier_cluster_wait();",
-            with: "barrier.cluster.wait",
-            unroll: 16,
-            ..order.in_cluster()
-        },
-        _ if starts("barrier_cluster_wait") => Setup {
-            step: "barrier_cluster_arrive(); $CALL;",
-            with: "barrier.cluster.arrive",
-            unroll: 16,
-            ..order.in_cluster()
-        },
+        _ if ["barrier_cluster", "cp_async_bulk", "cp_reduce"]
+            .iter()
+            .any(|start| starts(start)) =>
+        {
+            return by_name(variant);
+        }
         _ if starts("barrier_cta") => order,
         _ if starts("cp_async_ca") || starts("cp_async_cg") => copy(variant),
-        _ if starts("cp_async_bulk") || starts("cp_reduce") => bulk_copy(variant),
         _ if starts("applypriority") || starts("discard") || starts("prefetch") => Setup {
             places: true,
             ..order
@@ -83,21 +76,6 @@ fn remote(variant: &Variant) -> Setup {
 fn adds_to_its_type(variant: &Variant) -> bool {
     let addend = variant.args.iter().find(|arg| arg.name == "c");
     addend.map(|arg| &arg.ty) == variant.result.as_ref().map(|result| &result.ty)
-}
-
-/// As the copies of `cuda::ptx`.
-fn bulk_copy(variant: &Variant) -> Setup {
-    let has = |name: &str| variant.args.iter().any(|arg| arg.name == name);
-    match variant.function.as_str() {
-        name if name.starts_with("cp_async_bulk_prefetch") => Setup {
-            places: true,
-            ..Setup::order(Actor::Lane)
-        },
-        _ if has("bar") && from_shared(variant) => Setup::exchange(COPY_BYTES),
-        _ if has("cta_mask") => Setup::load().in_cluster(),
-        _ if has("bar") => Setup::load(),
-        _ => Setup::store(),
-    }
 }
 
 /// What has a result waits for the one before, by the first operand that can carry it.

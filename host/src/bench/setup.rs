@@ -165,26 +165,7 @@ impl Setup {
         }
     }
 
-    /// A copy to shared memory.
-    pub(super) fn load() -> Self {
-        Self::waits(
-            WAIT_STEP,
-            "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
-            COPY_BYTES,
-        )
-    }
-
-    /// A copy from shared memory.
-    pub(super) fn store() -> Self {
-        Self::waits(
-            STORE_STEP,
-            "cp.async.bulk.commit_group, cp.async.bulk.wait_group",
-            COPY_BYTES,
-        )
-    }
-
-    /// An operation that the other CTA of a cluster waits for.
-    pub(super) fn exchange(bytes: u32) -> Self {
+    fn exchange(bytes: u32) -> Self {
         Self {
             chain: Chain::Exchange,
             cluster: true,
@@ -207,14 +188,29 @@ impl Setup {
 
 /// How to time a variant, or why that is not possible on one GPU.
 pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
+    match variant.is_beyond() {
+        true => beyond::setup_of(variant),
+        false => by_name(variant),
+    }
+}
+
+/// The forms of `cuda::ptx`, and those that are copies or barriers of a cluster as they are.
+pub(super) fn by_name(variant: &Variant) -> Result<Setup, &'static str> {
     use Actor::{Lane, Warp};
     let name = variant.function.as_str();
-    if variant.is_beyond() {
-        return beyond::setup_of(variant);
-    }
     let has = |arg: &str| variant.args.iter().any(|a| a.name == arg);
     let tagged = |tag: &str| tagged(variant, tag);
     let starts = |prefix: &str| name.starts_with(prefix);
+    let load = Setup::waits(
+        WAIT_STEP,
+        "mbarrier.arrive.expect_tx, mbarrier.try_wait.parity",
+        COPY_BYTES,
+    );
+    let store = Setup::waits(
+        STORE_STEP,
+        "cp.async.bulk.commit_group, cp.async.bulk.wait_group",
+        COPY_BYTES,
+    );
     Ok(match name {
         _ if starts("multimem") => return Err(NO_MULTICAST),
         "exit" | "trap" => return Err("ends the thread or the kernel, so it cannot be repeated"),
@@ -283,12 +279,10 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             places: true,
             ..Setup::order(Lane)
         },
-        "cp_async_bulk" | "cp_reduce_async_bulk" if has("bar") && from_shared(variant) => {
-            Setup::exchange(COPY_BYTES)
-        }
-        _ if starts("cp_") && has("bar") && has("cta_mask") => Setup::load().in_cluster(),
-        _ if starts("cp_") && has("bar") => Setup::load(),
-        _ if starts("cp_") => Setup::store(),
+        _ if starts("cp_") && has("bar") && from_shared(variant) => Setup::exchange(COPY_BYTES),
+        _ if starts("cp_") && has("bar") && has("cta_mask") => load.in_cluster(),
+        _ if starts("cp_") && has("bar") => load,
+        _ if starts("cp_") => store,
         "st_async" | "red_async" => Setup::exchange(value_bytes(variant)),
         _ if starts("ld_") || name == "ld" => Setup::linked(Link::Global, Warp),
         _ if starts("ldmatrix") => Setup {
@@ -310,7 +304,7 @@ pub(super) fn tagged(variant: &Variant, tag: &str) -> bool {
 }
 
 /// Whether a copy reads shared memory.
-pub(super) fn from_shared(variant: &Variant) -> bool {
+fn from_shared(variant: &Variant) -> bool {
     variant.args.iter().any(|arg| {
         arg.name == "src_mem"
             && matches!(
