@@ -72,8 +72,8 @@ pub fn as_ptr_gmem<T: ?Sized>(pointer: *const T) -> u64 {
 
 /// A generic pointer to the `.shared::cluster` address `address`.
 ///
-/// The other way round from [`as_ptr_dsmem`]. Where an address becomes a pointer and an address again, ptxas keeps up to
-/// three moves of the conversions (measured in a chain of loads): keep the one that most of the code takes.
+/// The other way round from [`as_ptr_dsmem`]. Where the pointer becomes an address again, also with an offset or around a
+/// loop, neither conversion is left.
 #[inline(always)]
 #[must_use]
 pub fn from_ptr_dsmem<T>(address: u32) -> *mut T {

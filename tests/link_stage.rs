@@ -114,6 +114,17 @@ fn addresses_of_shared_objects_fold() {
 }
 
 #[test]
+fn addresses_in_the_cluster_stay_addresses() {
+    for level in ['1', '2', '3', 's', 'z'] {
+        let ptx = ptx("remote_addresses.ll", level).unwrap();
+        assert!(
+            !ptx.contains("cvta") && ptx.contains("mbarrier.arrive.shared::cluster"),
+            "at -O{level}:\n{ptx}"
+        );
+    }
+}
+
+#[test]
 fn unoptimised_code_converts_addresses_at_run_time() {
     let ptx = ptx("shared_addresses.ll", '0').unwrap();
     assert!(

@@ -1,8 +1,12 @@
-//! The rewrite after the first optimisation: marker calls become address-space casts.
+//! The rewrites around the inference of address spaces: marker calls become casts, and casts that change nothing vanish.
 //!
 //! `cuda_ptx::address` converts pointers by calling markers that no pass knows. They stay opaque
 //! while the optimiser inlines, because LLVM's constant folder cannot fold a cast back of
 //! `address of a shared static + offset`; `infer-address-spaces`, which runs next, can.
+//!
+//! What it leaves of an address in the cluster that became a pointer and an address again, also with an offset or around a
+//! loop, is a cast from the cluster's shared memory to the CTA's. LLVM has no instruction for that and goes by way of a
+//! generic pointer; but the one window contains the other, so the address stays as it is.
 
 use anyhow::{Context, Result, bail};
 
@@ -17,6 +21,12 @@ pub struct Marker {
     integer: &'static str,
 }
 
+/// LLVM's number of `.shared::cta`.
+const CTA: u32 = 3;
+
+/// LLVM's number of `.shared::cluster`.
+const CLUSTER: u32 = 7;
+
 /// What a marker converts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -30,7 +40,7 @@ pub const MARKERS: [Marker; 3] = [
     Marker {
         symbol: "@__cuda_ptx_cvta_to_shared",
         direction: Direction::ToAddress,
-        address_space: 3,
+        address_space: CTA,
         integer: "i32",
     },
     Marker {
@@ -42,8 +52,8 @@ pub const MARKERS: [Marker; 3] = [
     Marker {
         symbol: "@__cuda_ptx_cvta_from_shared",
         direction: Direction::ToPointer,
-        // The cluster's: an access by `.shared` would be one to this CTA's.
-        address_space: 7,
+        // An access by `.shared` would be one to this CTA's.
+        address_space: CLUSTER,
         integer: "i32",
     },
 ];
@@ -114,6 +124,35 @@ pub fn fold(ir: &str) -> Result<String> {
         }
     }
     Ok(out)
+}
+
+/// Keeps the address where a pointer into the cluster's shared memory is cast to one into the CTA's.
+pub fn keep_addresses(ir: &str) -> String {
+    let (from, to) = (
+        format!(" = addrspacecast ptr addrspace({CLUSTER}) "),
+        format!(" to ptr addrspace({CTA})"),
+    );
+    let mut out = String::with_capacity(ir.len());
+    for (number, line) in ir.lines().enumerate() {
+        let cast = line.split_once(&from).and_then(|(result, rest)| {
+            let (pointer, tail) = rest.split_once(&to)?;
+            Some((result, pointer, tail))
+        });
+        match cast {
+            Some((result, pointer, tail)) => {
+                let address = format!("%cuda_ptx.address{number}");
+                out += &format!(
+                    "  {address} = ptrtoint ptr addrspace({CLUSTER}) {pointer} to i32{tail}\n\
+                     {result} = inttoptr i32 {address}{to}{tail}\n"
+                );
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
 }
 
 /// The operand of `ptr [attributes] operand`, or of another type: a value, a global, a number or a
@@ -202,6 +241,19 @@ mod tests {
             "  %cuda_ptx.cast0 = inttoptr i32 %6 to ptr addrspace(7)\n  \
              %7 = addrspacecast ptr addrspace(7) %cuda_ptx.cast0 to ptr\n"
         );
+    }
+
+    #[test]
+    fn an_address_in_the_cluster_stays_what_it_is() {
+        let cast = |to: u32| {
+            format!("  %c = addrspacecast ptr addrspace(7) %n to ptr addrspace({to}), !dbg !8\n")
+        };
+        assert_eq!(
+            keep_addresses(&cast(3)),
+            "  %cuda_ptx.address0 = ptrtoint ptr addrspace(7) %n to i32, !dbg !8\n  \
+             %c = inttoptr i32 %cuda_ptx.address0 to ptr addrspace(3), !dbg !8\n"
+        );
+        assert_eq!(keep_addresses(&cast(1)), cast(1));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! (`rewrite`, `asm_text`, `convergence`), and only then optimises:
 //!
 //! ```text
-//! llvm-link → opt (drop what is unused) → rewrite, mark → opt -O → fold → opt (infer address spaces) → llc → check
+//! llvm-link → opt (drop what is unused) → rewrite, mark → opt -O → fold → opt (infer address spaces) → fold → llc → check
 //! ```
 
 mod arguments;
@@ -153,7 +153,7 @@ impl Stage<'_> {
         let optimised = self.opt("optimised", &marked, &self.pipeline())?;
         let folded = fold::fold(&optimised)?;
         let inferred = self.opt("inferred", &folded, INFER_ADDRESS_SPACES)?;
-        let ptx = self.compile(&inferred)?;
+        let ptx = self.compile(&fold::keep_addresses(&inferred))?;
         ptx::check(&ptx)?;
         let ptx = ptx::set_header(&ptx, &self.arguments.header);
         Ok(match self.arguments.opt_level {
