@@ -51,6 +51,12 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
         }
         _ if starts("barrier_cta") => order,
         _ if starts("cp_async_ca") || starts("cp_async_cg") => copy(variant),
+        _ if starts("cvt_") && packs_into_half_a_register(variant) => Setup {
+            step: "x = twice($CALL);",
+            with: "a permutation that makes 32 bits of 16",
+            unroll: STEPS,
+            ..Setup::linked(Link::Register, Actor::Warp)
+        },
         _ if starts("applypriority") || starts("discard") || starts("prefetch") => Setup {
             places: true,
             ..order
@@ -70,6 +76,15 @@ fn remote(variant: &Variant) -> Setup {
         },
         _ => setup,
     }
+}
+
+/// Whether a conversion is an instruction that writes 16 of 32 bits. To fill in the others, the assembler masks the
+/// register, or moves it too, by what is around the chain.
+fn packs_into_half_a_register(variant: &Variant) -> bool {
+    let result = variant.result.as_ref().map(|result| &result.ty);
+    let is_half = matches!(result, Some(Type::Scalar(of)) if of.bits() == 16);
+    let name = &variant.function;
+    is_half && (name.contains("_relu") || name.contains("_satfinite"))
 }
 
 /// Whether the result of a product can be the next one's addend.

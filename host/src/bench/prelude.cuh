@@ -40,6 +40,12 @@ INLINE uint32_t fold(ulonglong2 v) { return fold((uint64_t)v.x); }
 INLINE uint32_t fold(float v) { return __float_as_uint(v); }
 INLINE uint32_t fold(double v) { return (uint32_t)__double_as_longlong(v); }
 INLINE uint32_t fold(const void* v) { return (uint32_t)(uint64_t)v; }
+// 16 bits in both halves of 32.
+INLINE uint32_t twice(uint16_t half) {
+  uint32_t both;
+  asm volatile("mov.b32 %0, {%1, %1};" : "=r"(both) : "h"(half));
+  return both;
+}
 template <typename T, size_t N>
 INLINE uint32_t fold(const T (&v)[N]) {
   return fold(v[0]);
