@@ -30,6 +30,18 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
             max_threads: WARPGROUPS,
             ..order
         },
+        // Other factors in each step: the assembler would convert them to halves, and multiply, only once.
+        _ if starts("mma_") && has_small_floats(variant) => Setup {
+            chain: Chain::Accumulate,
+            step: "$LOAD $CALL;",
+            with: "loads of A and B from shared memory",
+            unroll: match starts("mma_sp") {
+                true => LARGE_MULTIPLICATIONS,
+                false => MULTIPLICATIONS,
+            },
+            flops: flops(variant),
+            ..order
+        },
         _ if starts("mma_") && adds_to_its_type(variant) => Setup {
             chain: Chain::Accumulate,
             unroll: MULTIPLICATIONS,
@@ -85,6 +97,12 @@ fn packs_into_half_a_register(variant: &Variant) -> bool {
     let is_half = matches!(result, Some(Type::Scalar(of)) if of.bits() == 16);
     let name = &variant.function;
     is_half && (name.contains("_relu") || name.contains("_satfinite"))
+}
+
+/// Whether the factors of a product are floats of 8 bits, which tensor cores of this architecture take by `wgmma` only.
+fn has_small_floats(variant: &Variant) -> bool {
+    let mut parts = variant.opcode().split('.');
+    parts.any(|part| matches!(part, "e4m3" | "e5m2"))
 }
 
 /// Whether the result of a product can be the next one's addend.
@@ -225,6 +243,13 @@ mod tests {
         assert_eq!(flops(f16), 2 * 16 * 8 * 16);
         let wide = "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16";
         assert_eq!(flops(wide), 2 * 64 * 256 * 16);
+    }
+
+    #[test]
+    fn small_floats_are_loaded_anew_in_each_step() {
+        let loads = |opcode| setup(opcode).unwrap().step.contains("$LOAD");
+        assert!(loads("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2"));
+        assert!(!loads("mma.sync.aligned.m16n8k16.row.col.f32.f16"));
     }
 
     #[test]

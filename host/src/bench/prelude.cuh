@@ -40,6 +40,18 @@ INLINE uint32_t fold(ulonglong2 v) { return fold((uint64_t)v.x); }
 INLINE uint32_t fold(float v) { return __float_as_uint(v); }
 INLINE uint32_t fold(double v) { return (uint32_t)__double_as_longlong(v); }
 INLINE uint32_t fold(const void* v) { return (uint32_t)(uint64_t)v; }
+// Reads registers anew, each time as if they might be others.
+INLINE void load(uint32_t (&to)[1], uint8_t* from) {
+  asm volatile("ld.volatile.shared.b32 %0, [%1];" : "=r"(to[0]) : "r"(shared_address(from)));
+}
+INLINE void load(uint32_t (&to)[2], uint8_t* from) {
+  asm volatile("ld.volatile.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(shared_address(from)));
+}
+INLINE void load(uint32_t (&to)[4], uint8_t* from) {
+  asm volatile("ld.volatile.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(from)));
+}
 // 16 bits in both halves of 32.
 INLINE uint32_t twice(uint16_t half) {
   uint32_t both;

@@ -76,7 +76,7 @@ pub struct Setup {
     pub barrier: Barrier,
     /// Before each pass.
     pub first: &'static str,
-    /// A step, with `$CALL` for the form itself.
+    /// A step, with `$CALL` for the form itself, and `$LOAD` for giving the factors of a product other values.
     pub step: &'static str,
     /// At the end of the loop's body.
     pub after: &'static str,

@@ -23,6 +23,9 @@ pub struct Subject<'a> {
 /// The links that are timed alone; the third is one instruction, of two in the first.
 pub const LINKS: [Link; 2] = [Link::Shared, Link::Global];
 
+/// In a step, what gives the factors A and B other values.
+const LOAD: &str = "$LOAD";
+
 const RUST_PRELUDE: &str = include_str!("prelude.rs.txt");
 const CPP_PRELUDE: &str = include_str!("prelude.cuh");
 
@@ -117,8 +120,13 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
     if setup.chain == Chain::Accumulate && is_result {
         declarations += &language.to_be_written("c");
     }
-    if setup.step.starts_with("a[0]") {
-        declarations += &language.to_be_written("a");
+    let changed: &[&str] = match setup.step {
+        step if step.starts_with("a[0]") => &["a"],
+        step if step.contains(LOAD) => &["a", "b"],
+        _ => &[],
+    };
+    for name in changed {
+        declarations += &language.to_be_written(name);
     }
     if setup.shared > 0 {
         declarations += &language.constant("desc_a", "descriptor(matrices())");
@@ -143,10 +151,13 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
         }
     };
     let bytes = setup.bytes.to_string();
+    let load = ["a", "b"].map(|name| format!("load({}, source);", language.out_argument(name)));
+    let load = load.join(" ");
     let step = |index| {
         setup
             .step
             .replace("$CALL", &call(index))
+            .replace(LOAD, &load)
             .replace("BYTES", &bytes)
             .replace("STEP", &format!("trip * {} + {index}", setup.unroll))
             + "\n"
@@ -167,11 +178,25 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
         setup: setup.clone(),
         first,
         last,
-        sink: match written(variant, setup.chain) {
-            Some(name) => format!("fold({name}[0])"),
-            None => "fold(x)".to_owned(),
-        },
+        sink: sink(variant, setup),
     })
+}
+
+/// What is stored at the end: of registers that are added to the first, unless a step is more than one instruction and
+/// the assembler would leave out what only the others need.
+fn sink(variant: &Variant, setup: &Setup) -> String {
+    let Some(name) = written(variant, setup.chain) else {
+        return "fold(x)".to_owned();
+    };
+    let count = match &variant.result {
+        Some(Arg {
+            ty: Type::Array { len, .. },
+            ..
+        }) if setup.step.contains(LOAD) => *len,
+        _ => 1,
+    };
+    let folded = Vec::from_iter((0..count).map(|index| format!("fold({name}[{index}])")));
+    folded.join(" ^ ")
 }
 
 /// The registers that every step writes, if it adds to them.
