@@ -83,6 +83,7 @@ impl Language for Rust {
     fn cast(&self, value: &str, of: Scalar) -> String {
         match of {
             Scalar::Bits(128) => format!("[({value}) as u64, ({value}) as u64]"),
+            Scalar::U128 => format!("({value}) as u128 * (1 << 64 | 1)"),
             Scalar::Bool if self.bits => format!("({value}) != 0"),
             of if self.bits && !is_integer(of) => {
                 let bits = format!("u{}", of.bits());
