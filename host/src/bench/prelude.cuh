@@ -16,6 +16,12 @@ INLINE uint32_t opaque(uint32_t value) {
 INLINE uint8_t* advance(uint8_t* pointer, uint32_t offset) {
   return (uint8_t*)__cvta_shared_to_generic(opaque(shared_address(at(pointer, offset))));
 }
+// As `at`, in global memory: otherwise nvcc also adds up the offsets of all steps, beside the chain.
+INLINE uint8_t* onward(uint8_t* pointer, uint32_t offset) {
+  pointer = at(pointer, offset);
+  asm volatile("" : "+l"(pointer));
+  return pointer;
+}
 // As `advance`, where the shared memory of another CTA has its place.
 INLINE uint8_t* advance_remote(uint8_t* pointer, uint32_t offset) { return advance(pointer, offset); }
 // The same address in shared memory, of which no compiler and no assembler knows where it comes from: otherwise they make

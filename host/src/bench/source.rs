@@ -71,7 +71,7 @@ pub fn link_name(link: Link) -> &'static str {
 /// The link of [`Chain::Link`] without an instruction between: what it adds to the slope.
 fn link_kernel(link: Link, language: &dyn Language) -> String {
     let step = match link {
-        Link::Global => "cursor = at(cursor, x & zero); x = opaque(low(cursor));",
+        Link::Global => "cursor = onward(cursor, x & zero); x = opaque(low(cursor));",
         _ => "cursor = advance(cursor, x & zero); x = opaque(shared_address(cursor));",
     };
     let base = if link == Link::Global {
