@@ -112,7 +112,7 @@ const FEW: u32 = 4;
 
 const WAIT_STEP: &str = "arm(bar, BYTES); $CALL; wait(bar, parity); parity = opaque(parity ^ 1);";
 const STORE_STEP: &str = "$CALL; cp_async_bulk_commit_group(); drain();";
-const EXCHANGE_STEP: &str = "arm(bar, BYTES); wait(bar, parity); parity = opaque(parity ^ 1); if (rank == 0) { t0 += pause(STEP, pauses); } $CALL;";
+const EXCHANGE_STEP: &str = "arm(bar, BYTES); wait(bar, parity); parity = opaque(parity ^ 1); if (rank == 0) { t0 = pause(t0, STEP, pauses); } $CALL;";
 const LINKED_STEP: &str = "cursor = advance(cursor, x & zero); x = opaque(fold($CALL));";
 const GLOBAL_STEP: &str = "cursor = onward(cursor, x & zero); x = opaque(fold($CALL));";
 const RESULT_STEP: &str = "x = opaque(fold($CALL));";
