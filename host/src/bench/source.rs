@@ -129,8 +129,8 @@ fn kernel(subject: &Subject, language: &dyn Language) -> String {
         declarations += &language.to_be_written(name);
     }
     if setup.shared > 0 {
-        declarations += &language.constant("desc_a", "descriptor(matrices())");
-        declarations += &language.constant("desc_b", "descriptor(at(matrices(), 8192))");
+        declarations += &language.constant("desc_a", "descriptor(fixed(matrices()))");
+        declarations += &language.constant("desc_b", "descriptor(fixed(at(matrices(), 8192)))");
     }
     if variant.args.iter().any(|arg| arg.name == "threads") {
         declarations += &language.variable("block_threads", "u32", "get_sreg_ntid_x()");
