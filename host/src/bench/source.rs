@@ -272,12 +272,12 @@ fn argument(
                     "cursor".to_owned()
                 }
                 Space::Shared if is_replacement(subject) && index % 2 == 1 => "target".to_owned(),
+                // Neighbouring steps use other places, or the assembler would drop all but one.
+                Space::Shared if can_be_merged(subject) => {
+                    format!("at({}, {})", shared_base(arg, subject), index % 2 * 512)
+                }
                 Space::Shared => shared_base(arg, subject).to_owned(),
-                Space::Global
-                    if subject.kernel.variant.function.starts_with("prefetch")
-                        || subject.kernel.variant.function.starts_with("st") =>
-                {
-                    // Neighbouring steps use other lines, or the assembler would drop all but one.
+                Space::Global if can_be_merged(subject) => {
                     format!("at(global, {})", index % 8 * 512)
                 }
                 // One of two places in turn, of which the assembler does not know that they differ: it would keep the
@@ -333,6 +333,13 @@ fn argument(
         Type::Array { .. } => arg.name.clone(),
         Type::InOut { .. } | Type::Out { .. } => language.out_argument(&arg.name),
     }
+}
+
+/// Whether the form does nothing when it follows itself.
+fn can_be_merged(subject: &Subject) -> bool {
+    let function = &subject.kernel.variant.function;
+    let starts = ["prefetch", "st", "red_and", "red_or"];
+    subject.setup.chain == Chain::Order && starts.iter().any(|start| function.starts_with(start))
 }
 
 fn is_replacement(subject: &Subject) -> bool {
