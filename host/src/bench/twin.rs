@@ -1,6 +1,6 @@
 //! Functions of C++ for the forms that `cuda::ptx` lacks, from what parity compares with.
 
-use crate::parity::beyond::{pointee, register, statement};
+use crate::parity::beyond::{Output, pointee, register, registers, statement, wide};
 use crate::parity::rust::immediates;
 use crate::spec::{Arg, Scalar, Type, Variant};
 
@@ -9,24 +9,29 @@ use crate::spec::{Arg, Scalar, Type, Variant};
 pub fn function(name: &str, variant: &Variant) -> String {
     let (mut parameters, mut body) = (Vec::new(), Vec::new());
     let mut returned = ("void".to_owned(), String::new());
-    if let Some(result) = &variant.result {
-        match registers(&result.ty) {
-            (of, Some(len)) => {
-                let (name, registers) = (&result.name, register(of));
-                body.push(format!("{} {name}[{len}];", wide(of)));
-                let elements = (0..len).map(|i| format!("static_cast<{registers}>({name}[{i}])"));
+    if let Some(result) = &variant.result
+        && let Some(output) = Output::new(&result.name, &result.ty)
+    {
+        let (of, len) = registers(&result.ty);
+        let register = match of {
+            Scalar::Bool => "bool",
+            of => register(of),
+        };
+        body.push(output.declaration);
+        let elements = output.elements.into_iter();
+        returned = match len {
+            Some(len) => {
+                let elements =
+                    elements.map(|element| format!("static_cast<{register}>({element})"));
                 let elements = Vec::from_iter(elements).join(", ");
-                let ty = format!("Values<{registers}, {len}>");
-                returned = (ty.clone(), format!("return {ty}{{{elements}}};"));
+                let ty = format!("Values<{register}, {len}>");
+                (ty.clone(), format!("return {ty}{{{elements}}};"))
             }
-            (of, None) => {
-                body.push(format!("{} {};", wide(of), result.name));
-                returned = match of {
-                    Scalar::Bool => ("bool".to_owned(), format!("return {} != 0;", result.name)),
-                    of => (register(of).to_owned(), format!("return {};", result.name)),
-                };
-            }
-        }
+            None => (
+                register.to_owned(),
+                elements.map(|e| format!("return {e};")).collect(),
+            ),
+        };
     }
     let mut numbers = immediates(variant).into_iter();
     for arg in &variant.args {
@@ -59,28 +64,5 @@ fn parameter(Arg { name, ty }: &Arg) -> String {
         (_, Some(len)) => format!("{constant}{} (&{name})[{len}]", register(of)),
         (_, None) if written => format!("{}& {name}", wide(of)),
         (_, None) => format!("{} {name}", register(of)),
-    }
-}
-
-/// Of what type and how many registers a value is; no number if it is no array.
-fn registers(ty: &Type) -> (Scalar, Option<usize>) {
-    match ty {
-        Type::Array { of, len } | Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
-            (*of, Some(*len))
-        }
-        Type::Scalar(of) | Type::Out { of, len: None } => match of.words() {
-            1 => (*of, None),
-            words => (Scalar::U64, Some(words)),
-        },
-        Type::Pointer { .. } => (Scalar::U64, None),
-        _ => (Scalar::U32, None),
-    }
-}
-
-/// The type of a register that carries a value out of an instruction.
-fn wide(of: Scalar) -> &'static str {
-    match of.bits() {
-        8 => "uint32_t",
-        _ => register(of),
     }
 }

@@ -263,33 +263,46 @@ pub struct Output {
 impl Output {
     /// The variable `name` for a result or output of type `ty`.
     pub fn new(name: &str, ty: &Type) -> Option<Self> {
-        let (of, len) = match ty {
-            Type::Scalar(of) | Type::Out { of, len: None } => match of.words() {
-                1 => (*of, None),
-                words => (Scalar::U64, Some(words)),
-            },
-            Type::Array { of, len } | Type::Out { of, len: Some(len) } => (*of, Some(*len)),
-            _ => return None,
-        };
+        if !matches!(ty, Type::Scalar(_) | Type::Array { .. } | Type::Out { .. }) {
+            return None;
+        }
+        let (of, len) = registers(ty);
         let array = len.map(|len| format!("[{len}]")).unwrap_or_default();
-        // What travels in a wider register than it is.
-        let wide = if of.bits() == 8 {
-            "uint32_t"
-        } else {
-            register(of)
-        };
         let element = |index| match of {
             Scalar::Bool => element(name, index) + " != 0",
             _ => element(name, index),
         };
         Some(Self {
-            declaration: format!("{wide} {name}{array};"),
+            declaration: format!("{} {name}{array};", wide(of)),
             of,
             elements: match len {
                 Some(len) => (0..len).map(|index| element(Some(index))).collect(),
                 None => vec![element(None)],
             },
         })
+    }
+}
+
+/// Of what type and how many registers a value is; no number if it is no array.
+pub fn registers(ty: &Type) -> (Scalar, Option<usize>) {
+    match ty {
+        Type::Array { of, len } | Type::InOut { of, len } | Type::Out { of, len: Some(len) } => {
+            (*of, Some(*len))
+        }
+        Type::Scalar(of) | Type::Out { of, len: None } => match of.words() {
+            1 => (*of, None),
+            words => (Scalar::U64, Some(words)),
+        },
+        Type::Pointer { .. } => (Scalar::U64, None),
+        _ => (Scalar::U32, None),
+    }
+}
+
+/// The type of a register that carries a value out of an instruction: it may be wider than the value.
+pub fn wide(of: Scalar) -> &'static str {
+    match of.bits() {
+        8 => "uint32_t",
+        _ => register(of),
     }
 }
 
