@@ -8,7 +8,7 @@
 //! | `[[rate SITUATION LINE AT]]` | the bytes of the point, which `AT` counts, per cycle |
 //! | `[[peak KERNEL]]` | bytes, FLOP or operations per cycle and multiprocessor, all of them busy |
 //! | `[[busy KERNEL WARPS]]` | cycles of a step of all warps of a block that is alone on its multiprocessor |
-//! | `[[beyond]]`, `[[beyond_timed]]` | what is said of the forms that `cuda::ptx` lacks, if any was timed |
+//! | `[[beyond_timed]]` | what became of the forms that `cuda::ptx` lacks |
 //! | `[[least FAMILY]]`, `[[most FAMILY]]` | the least and the most cycles of a family's forms |
 //! | `[[A / B]]`, `[[A - B]]` | a quotient or a difference of two of these |
 //! | `[[clock]]`, `[[gpu]]`, `[[driver]]`, `[[timed]]`, `[[unequal]]`, `[[crooked]]`, `[[collapsed]]`, `[[alike]]` | what the head of the tables says |
@@ -21,7 +21,6 @@ use super::runner::Results;
 use crate::toolchain;
 
 const TEXT: &str = include_str!("costs.md");
-const BEYOND: &str = include_str!("costs_beyond.md");
 const FIRST: &str =
     "<!-- Made by `cargo xtask bench-report` from host/src/bench/costs.md. Do not edit. -->\n\n";
 
@@ -54,8 +53,6 @@ impl Results {
             "gpu" => self.gpu.clone(),
             "driver" => self.driver.clone(),
             "clock" => format!("{:.2} GHz", self.clock() / 1e3),
-            "beyond" if self.timed.iter().any(|m| m.form.beyond) => self.fill(BEYOND)?,
-            "beyond" => String::new(),
             "beyond_timed" => self.beyond_in_words(),
             "timed" => self
                 .timed
@@ -159,10 +156,7 @@ mod tests {
             points.iter().any(|point| (point.line, point.at) == place)
         };
         let mut terms = 0;
-        for part in [TEXT, BEYOND]
-            .into_iter()
-            .flat_map(|text| text.split("[[").skip(1))
-        {
+        for part in TEXT.split("[[").skip(1) {
             let (word, _) = part.split_once("]]").unwrap();
             for term in word.split(" / ").flat_map(|term| term.split(" - ")) {
                 match *Vec::from_iter(term.split(' ')) {
