@@ -60,21 +60,16 @@ pub struct Form {
     /// Bytes that a step moves.
     pub bytes: u32,
     /// Whether a step costs more at some places of global memory than at others.
-    #[serde(default)]
     pub places: bool,
     /// Threads of the smallest block.
     pub threads: u32,
     /// Threads of the largest block.
-    #[serde(default = "most_threads")]
     pub max_threads: u32,
     /// Bytes of shared memory besides the barriers and buffers of the warps.
-    #[serde(default)]
     pub shared: u32,
     /// Multiplications and additions of a step.
-    #[serde(default)]
     pub flops: u32,
     /// Whether `cuda::ptx` lacks it.
-    #[serde(default)]
     pub beyond: bool,
     /// What else a step holds.
     pub with: String,
@@ -97,7 +92,6 @@ pub struct Untimed {
     /// The family in `spec/`.
     pub family: String,
     /// Whether `cuda::ptx` lacks it.
-    #[serde(default)]
     pub beyond: bool,
     /// Why.
     pub reason: String,
@@ -108,10 +102,6 @@ impl Form {
     pub fn image(&self) -> &str {
         if self.beyond { &self.family } else { MIRROR }
     }
-}
-
-fn most_threads() -> u32 {
-    1024
 }
 
 /// The images in a folder.

@@ -15,11 +15,10 @@ const EVICTING: usize = 256 << 20;
 pub const RECORD: usize = 4;
 
 /// What stands for the values of all pairs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// The median: the pairs differ by chance only.
-    #[default]
     Median,
     /// The mean of the middle 80 %: pairs take one of two times, by their place in memory or by what ran before, so that
     /// the median is the one or the other.
@@ -39,7 +38,6 @@ impl Statistic {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// What the lines are laid through.
-    #[serde(default)]
     pub statistic: Statistic,
     /// Cycles per step, the cycles that reading the clock takes, and how straight the line is.
     pub fit: [Line; 2],

@@ -46,7 +46,6 @@ pub struct Results {
     /// Forms of `cuda::ptx` that only others have.
     pub elsewhere: usize,
     /// Forms that `cuda::ptx` lacks and only others have.
-    #[serde(default)]
     pub elsewhere_beyond: usize,
     /// The links that join the steps of a chain, each alone.
     pub links: Vec<Measured>,

@@ -33,7 +33,6 @@ pub struct SituationPoint {
     #[serde(flatten)]
     pub steps: Latency,
     /// The operation once more, after everything else, in another process.
-    #[serde(default)]
     pub again: Option<[f64; 2]>,
 }
 

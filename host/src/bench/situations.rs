@@ -38,7 +38,6 @@ pub struct Point {
     /// Bytes of shared memory behind the barriers.
     pub buffer: u32,
     /// Pairs of launches, one in each language.
-    #[serde(default)]
     pub pairs: usize,
     /// Whether as many clusters run as there are multiprocessors, instead of one.
     pub chip: bool,
