@@ -100,8 +100,13 @@ pub struct Untimed {
 impl Form {
     /// The images that have the kernel.
     pub fn image(&self) -> &str {
-        if self.beyond { &self.family } else { MIRROR }
+        image(&self.family, self.beyond)
     }
+}
+
+/// The images that have the forms of a family, of `cuda::ptx` or beyond it.
+fn image(family: &str, beyond: bool) -> &str {
+    if beyond { family } else { MIRROR }
 }
 
 /// The images in a folder.
@@ -243,11 +248,7 @@ fn by_image<'a>(subjects: &'a [Subject]) -> BTreeMap<&'a str, Vec<&'a Subject<'a
         let FormKernel {
             family, variant, ..
         } = &subject.kernel;
-        let image = if variant.is_beyond() {
-            &family.name
-        } else {
-            MIRROR
-        };
+        let image = image(&family.name, variant.is_beyond());
         images.entry(image).or_default().push(subject);
     }
     images
