@@ -53,13 +53,8 @@ impl Results {
             "gpu" => self.gpu.clone(),
             "driver" => self.driver.clone(),
             "clock" => format!("{:.2} GHz", self.clock() / 1e3),
-            "beyond_timed" => self.beyond_in_words(),
-            "timed" => self
-                .timed
-                .iter()
-                .filter(|m| !m.form.beyond)
-                .count()
-                .to_string(),
+            "beyond_timed" => self.counts_in_words(true),
+            "timed" => self.counts(false)[0].to_string(),
             "unequal" => self.unequal().to_string(),
             "crooked" => self.crooked().to_string(),
             "collapsed" => self.collapsed().to_string(),

@@ -100,13 +100,16 @@ impl Results {
         out
     }
 
-    fn counts_in_words(&self, beyond: bool) -> String {
-        let timed = self
-            .timed
-            .iter()
-            .filter(|m| m.form.beyond == beyond)
-            .count();
-        let untimed = self.untimed.iter().filter(|u| u.beyond == beyond).count();
+    /// How many forms are timed and how many are not, of `cuda::ptx` or beyond it.
+    pub(super) fn counts(&self, beyond: bool) -> [usize; 2] {
+        let timed = self.timed.iter().filter(|m| m.form.beyond == beyond);
+        let untimed = self.untimed.iter().filter(|u| u.beyond == beyond);
+        [timed.count(), untimed.count()]
+    }
+
+    /// What became of the forms; nothing if there are none.
+    pub(super) fn counts_in_words(&self, beyond: bool) -> String {
+        let [timed, untimed] = self.counts(beyond);
         let (whose, elsewhere) = match beyond {
             false => ("`cuda::ptx`", self.elsewhere),
             true => ("those that `cuda::ptx` lacks", self.elsewhere_beyond),
@@ -232,11 +235,6 @@ impl Results {
         let mut alone = found.throughput.iter();
         let alone = alone.find(|t| (t.multiprocessors, t.warps) == (1, warps))?;
         Some(f64::from(32 * warps) / alone.rate[0])
-    }
-
-    /// What became of the forms that `cuda::ptx` lacks; nothing if none was timed.
-    pub(super) fn beyond_in_words(&self) -> String {
-        self.counts_in_words(true)
     }
 
     /// The median clock of the multiprocessors, in MHz.
@@ -428,8 +426,7 @@ mod tests {
             results.costs().unwrap() == page,
             "run `cargo xtask bench-report`"
         );
-        let timed = results.timed.iter().filter(|m| !m.form.beyond).count();
-        let untimed = results.untimed.iter().filter(|u| !u.beyond).count();
+        let [timed, untimed] = results.counts(false);
         assert_eq!(timed + untimed, 976);
         assert_eq!(timed + untimed + results.elsewhere, 2792);
     }
