@@ -15,7 +15,7 @@ use cuda_ptx_host::differential::agreement::{self, Found};
 use cuda_ptx_host::differential::form::Form;
 use cuda_ptx_host::differential::golden::{Digest, Golden};
 use cuda_ptx_host::differential::scenario::{self, Case, Word};
-use cuda_ptx_host::differential::{Entry, MUTANTS, Plan, images};
+use cuda_ptx_host::differential::{Entry, Extent, MUTANTS, Plan, images};
 use cuda_ptx_host::exec::{Check, Grid, Memory, Options, OutOfBounds, Program, Tensor, Violation};
 use cuda_ptx_host::toolchain;
 
@@ -229,6 +229,7 @@ fn is_wanted(form: &Form) -> bool {
 fn plan(arch: Arch) -> Plan<'static> {
     Plan {
         arch,
+        extent: Extent::Sample,
         mutants: &[],
         linker: Some(env!("CARGO_BIN_EXE_cuda-ptx-link").as_ref()),
     }
@@ -267,17 +268,17 @@ fn outcome() -> &'static Outcome {
         let images::Ptx {
             entries, kernels, ..
         } = built();
-        let programs = kernels.iter().map(|(family, ptx)| (family, parse(ptx)));
+        let programs = kernels.iter().map(|(image, ptx)| (image, parse(ptx)));
         let programs: BTreeMap<_, _> = programs.collect();
         let golden = golden();
         let outcome = Mutex::new(Outcome::default());
         let mut jobs = Vec::new();
         for entry in entries {
-            if entry.reason.is_some() || !is_wanted(&entry.form) {
+            let Some(image) = entry.image.as_ref().filter(|_| is_wanted(&entry.form)) else {
                 continue;
-            }
+            };
             let recorded = golden.forms.get(&entry.form.kernel);
-            let program = &programs[&entry.form.family];
+            let program = &programs[image];
             let mut outcome = outcome.lock().unwrap();
             let line = outcome.line(&entry.form);
             match program.executes(&entry.form.kernel) {
@@ -336,8 +337,7 @@ fn conversions_of_later_gpus_give_what_the_isa_says_and_the_docs_count_them() {
     let images::Ptx {
         entries, kernels, ..
     } = images::ptx(plan(arch), Some("convert")).unwrap();
-    let family = Some("convert".to_owned());
-    let program = parse(&kernels[&family]);
+    let program = parse(&kernels["convert"]);
     let (mut lines, mut wrong) = (BTreeMap::<String, Line>::new(), Vec::new());
     for entry in &entries {
         let reason = match &entry.reason {
@@ -451,7 +451,7 @@ const WRONG: [[&str; 4]; 63] = [
     ["cp_reduce_async_bulk", "b0000_cp_reduce_async_bulk_L2_cache_hint", ".and.b32", ".or.b32"],
 ];
 
-/// The text of a family's kernels with the wrong instructions of some.
+/// The text of an image's kernels with the wrong instructions of some.
 fn with_mistakes(text: &str, rows: &[[&str; 4]]) -> String {
     let mut row = None;
     let line = |line: &str| {
@@ -471,23 +471,27 @@ fn with_mistakes(text: &str, rows: &[[&str; 4]]) -> String {
 #[test]
 fn a_wrong_instruction_is_noticed() {
     let built = built();
-    let mut families = BTreeMap::<&str, Vec<[&str; 4]>>::new();
+    let entry = |kernel: &str| {
+        let entry = built.entries.iter().find(|it| it.form.kernel == kernel);
+        entry.unwrap_or_else(|| panic!("there is no {kernel}"))
+    };
+    let mut images = BTreeMap::<_, Vec<[&str; 4]>>::new();
     for row in WRONG.into_iter().filter(|[family, kernel, ..]| {
         filter().is_none_or(|wanted| wanted == *family || wanted == *kernel)
     }) {
-        families.entry(row[0]).or_default().push(row);
+        let image = entry(row[1]).image.as_ref();
+        let image = image.unwrap_or_else(|| panic!("there are no kernels {}", row[1]));
+        images.entry(image).or_default().push(row);
     }
     let mut passed = Vec::new();
-    for (family, rows) in families {
-        let text = std::fs::read_to_string(&built.kernels[&Some(family.to_owned())]).unwrap();
+    for (image, rows) in images {
+        let text = std::fs::read_to_string(&built.kernels[image]).unwrap();
         let program = Program::parse(&with_mistakes(&text, &rows)).unwrap();
         for [_, kernel, right, wrong] in rows {
-            let entry = built.entries.iter().find(|it| it.form.kernel == kernel);
-            let entry = entry.unwrap_or_else(|| panic!("there is no {kernel}"));
             if let Err(error) = program.executes(kernel) {
                 panic!("{kernel} with `{wrong}` instead of `{right}`: {error:#}");
             }
-            match run(&program, entry, 1) {
+            match run(&program, entry(kernel), 1) {
                 Ok(_) => passed.push(format!("{kernel} with `{wrong}` instead of `{right}`")),
                 Err(error) => println!("{kernel}: {error:#}"),
             }

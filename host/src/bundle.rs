@@ -70,6 +70,7 @@ impl Bundle {
         barriers::build(arch, folder)?;
         let plan = differential::Plan {
             arch,
+            extent: differential::Extent::All,
             mutants: &differential::MUTANTS,
             linker: None,
         };

@@ -113,10 +113,10 @@ impl Job {
                 .entries
                 .get(form)
                 .with_context(|| format!("there is no form {form}"))?;
-            let family = entry.form.family.as_deref();
-            let modules = match modules.entry(family) {
+            let image = entry.image.as_deref().with_context(no_kernels(entry))?;
+            let modules = match modules.entry(image) {
                 MapEntry::Occupied(loaded) => loaded.into_mut(),
-                MapEntry::Vacant(place) => place.insert(self.load(&driver, &images, family)?),
+                MapEntry::Vacant(place) => place.insert(self.load(&driver, &images, image)?),
             };
             let finding = self.form(&driver, modules, form, entry);
             findings.push(finding.with_context(|| entry.form.to_string())?);
@@ -129,18 +129,18 @@ impl Job {
         &self,
         driver: &'d Driver,
         images: &Images,
-        family: Option<&str>,
+        image: &str,
     ) -> Result<[Module<'d>; 2]> {
         let rust = match &self.mutant {
             Some(mutant) => images.mutant(mutant),
-            None => images.cubin(Side::Rust, family),
+            None => images.cubin(Side::Rust, image),
         };
         let load = |path: PathBuf| -> Result<Module<'d>> {
             let image =
                 std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             Ok(driver.load(&image)?)
         };
-        Ok([load(rust)?, load(images.cubin(Side::Cpp, family))?])
+        Ok([load(rust)?, load(images.cubin(Side::Cpp, image))?])
     }
 
     fn form(
@@ -281,6 +281,10 @@ impl Outputs {
     }
 }
 
+fn no_kernels(entry: &Entry) -> impl Fn() -> String {
+    move || format!("there are no kernels of {}", entry.form)
+}
+
 impl FailingJob {
     /// Launches the one case that fails.
     ///
@@ -296,7 +300,8 @@ impl FailingJob {
         let scenario = scenario::of(&entry.form).map_err(anyhow::Error::msg)?;
         let driver = Driver::open()?;
         let side = if self.cpp { Side::Cpp } else { Side::Rust };
-        let image = std::fs::read(images.cubin(side, entry.form.family.as_deref()))?;
+        let image = entry.image.as_deref().with_context(no_kernels(entry))?;
+        let image = std::fs::read(images.cubin(side, image))?;
         let module = driver.load(&image)?;
         let function = module.function(&entry.form.kernel)?;
         let cases = (scenario.cases)(1);

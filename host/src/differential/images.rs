@@ -1,10 +1,11 @@
 //! The kernels of all forms, built in both languages, and the list of them that goes with the images.
 //!
-//! The forms of `cuda::ptx` share an image, and those of each family beyond it.
+//! The forms of `cuda::ptx` share an image, and those of each family beyond it; of many kernels there are several.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -29,10 +30,22 @@ const ISA: Isa = Isa { major: 9, minor: 5 };
 pub struct Plan<'a> {
     /// The architecture.
     pub arch: Arch,
+    /// Which forms get kernels.
+    pub extent: Extent,
     /// Wrong specs that get images of their own.
     pub mutants: &'a [Mutant],
     /// The `cuda-ptx-link` to link with, for a program that is not its own linker.
     pub linker: Option<&'a Path>,
+}
+
+/// Which of the forms that can be run get kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    All,
+    /// Not those that differ from others in the number of columns alone, for which thousands of kernels would take minutes
+    /// to build: for tests without a GPU.
+    Sample,
 }
 
 /// Every form of the headers, and where the images lie.
@@ -46,13 +59,15 @@ pub struct Images {
     folder: PathBuf,
 }
 
-/// A form, and whether it can be run.
+/// A form, and whether it is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// The form.
     pub form: Form,
     /// Why there is no kernel of it.
     pub reason: Option<String>,
+    /// The name of the image that has the kernels.
+    pub image: Option<String>,
 }
 
 /// What an image was written in.
@@ -65,6 +80,16 @@ pub enum Side {
 }
 
 const MANIFEST: &str = "differential.json";
+
+impl Entry {
+    fn not_run(form: Form, reason: String) -> Self {
+        Self {
+            form,
+            reason: Some(reason),
+            image: None,
+        }
+    }
+}
 
 impl Images {
     /// The images in `folder`, built earlier.
@@ -95,7 +120,7 @@ impl Images {
         let headers = Headers::read(&tools.cccl_include)?;
         let spec = spec::load()?;
         let matching = Matching::new(&headers, &spec)?;
-        let sources = Sources::new(&matching, arch, None)?;
+        let sources = Sources::new(&matching, arch, plan.extent, None)?;
         let images = Self {
             cccl: headers.version.clone(),
             entries: sources.entries.clone(),
@@ -106,21 +131,24 @@ impl Images {
         let work = toolchain::target_dir().join("differential");
         let root = toolchain::workspace_root();
         let cxx = |part: &Part| {
-            let twins = work.join(format!("{}.cu", part.name()));
+            let twins = work.join(format!("{}.cu", part.image));
             write_if_changed(&twins, &part.cxx)?;
-            CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp, part.family()))
+            CppTwin::new(&twins, arch).cubin(&images.cubin(Side::Cpp, &part.image))
         };
         let rust = |part: &Part| {
-            let (source, out) = (
-                work.join(part.name()),
-                images.cubin(Side::Rust, part.family()),
-            );
-            build_rust(&part.rust, &root, &source, plan, &out)
+            let out = images.cubin(Side::Rust, &part.image);
+            build_rust(&part.rust, &root, &work.join(&part.image), plan, &out)
         };
+        // C++ takes longer: whoever is done with Rust, of which cargo builds one crate at a time, takes a share.
+        let left = Mutex::new(sources.parts.iter());
+        let next = || left.lock().map_or(None, |mut left| left.next());
+        let cxx = || std::iter::from_fn(next).try_for_each(cxx);
         thread::scope(|scope| {
-            let cxx = scope.spawn(|| sources.parts.iter().try_for_each(cxx));
+            let other = scope.spawn(cxx);
             sources.parts.iter().try_for_each(rust)?;
-            cxx.join()
+            cxx()?;
+            other
+                .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
         let misuse = [kernels::RUST_PRELUDE, &prelude("misuse.rs")?].concat();
@@ -142,15 +170,14 @@ impl Images {
         Ok(images)
     }
 
-    /// The kernels in one language: those of `cuda::ptx`, or of a family beyond it.
-    pub fn cubin(&self, side: Side, family: Option<&str>) -> PathBuf {
-        let family = family.map_or(String::new(), |family| format!("-{family}"));
+    /// The kernels of an image in one language.
+    pub fn cubin(&self, side: Side, image: &str) -> PathBuf {
         let side = match side {
             Side::Rust => "rust",
             Side::Cpp => "cpp",
         };
         self.folder
-            .join(format!("differential{family}-{side}.cubin"))
+            .join(format!("differential-{image}-{side}.cubin"))
     }
 
     /// The kernels of [`super::misuse`].
@@ -168,7 +195,7 @@ impl Images {
 pub struct Sources {
     /// The forms.
     pub entries: Vec<Entry>,
-    /// The kernels: of `cuda::ptx`, and of each family beyond it.
+    /// The kernels, image by image.
     pub parts: Vec<Part>,
     /// Each kernel in Rust, by its function.
     kernels: Vec<(String, String)>,
@@ -176,33 +203,33 @@ pub struct Sources {
 
 /// The kernels that share an image, as text.
 pub struct Part {
+    /// What the image and its sources are called.
+    pub image: String,
     /// The family, if `cuda::ptx` lacks the forms.
-    pub family: Option<String>,
+    family: Option<String>,
     /// The kernels in Rust.
     pub rust: String,
     /// Those in C++.
     pub cxx: String,
 }
 
+/// Bytes of Rust from which on the next kernel goes to another image: one of thousands of kernels would take long to load
+/// too, in each process that runs some of them.
+const LARGE: usize = 3 << 20;
+
 impl Part {
-    fn new(family: Option<&str>) -> Result<Self> {
+    /// An image of a family that has so many already.
+    fn new(family: Option<&str>, earlier: usize) -> Result<Self> {
+        let mut image = family.unwrap_or("mirror").replace('_', "-");
+        if earlier > 0 {
+            image += &format!("-{}", earlier + 1);
+        }
         Ok(Self {
+            image,
             family: family.map(str::to_owned),
             rust: rust_head()?,
             cxx: prelude("prelude.cuh")?,
         })
-    }
-
-    fn family(&self) -> Option<&str> {
-        self.family.as_deref()
-    }
-
-    /// What its sources are called.
-    fn name(&self) -> String {
-        match &self.family {
-            Some(family) => family.replace('_', "-"),
-            None => "mirror".to_owned(),
-        }
     }
 }
 
@@ -212,7 +239,12 @@ impl Sources {
     /// # Errors
     ///
     /// A form has no mirror, or its scenario does not fit it.
-    pub fn new(matching: &Matching, arch: Arch, family: Option<&str>) -> Result<Self> {
+    pub fn new(
+        matching: &Matching,
+        arch: Arch,
+        extent: Extent,
+        family: Option<&str>,
+    ) -> Result<Self> {
         let mut sources = Self {
             entries: Vec::new(),
             parts: Vec::new(),
@@ -221,17 +253,16 @@ impl Sources {
         let mirrored = matching.pairs.iter().filter(|_| family.is_none());
         for (index, pair) in mirrored.enumerate() {
             let form = Form::new(index, &pair.form);
-            let reason = match runnable(&pair.form, &form, arch) {
-                Err(reason) => Some(reason),
+            let entry = match runnable(&pair.form, &form, arch) {
+                Err(reason) => Entry::not_run(form, reason),
                 Ok(scenario) => {
                     let mirror = pair
                         .mirror
                         .with_context(|| format!("the spec has no mirror of {form}"))?;
-                    sources.add(&form, &scenario, Some(&pair.form), mirror)?;
-                    None
+                    sources.add(form, &scenario, Some(&pair.form), mirror)?
                 }
             };
-            sources.entries.push(Entry { form, reason });
+            sources.entries.push(entry);
         }
         for (form, mirror) in beyond(matching) {
             if family.is_some() && form.family.as_deref() != family {
@@ -241,45 +272,55 @@ impl Sources {
                 true => scenario::of(&form),
                 false => Err(format!("needs {}", mirror.variant.targets)),
             };
-            let reason = match scenario {
-                Err(reason) => Some(reason),
-                Ok(scenario) => {
-                    sources.add(&form, &scenario, None, mirror)?;
-                    None
-                }
+            let left_out = match extent {
+                Extent::All => None,
+                Extent::Sample => scenario::left_out(&form),
             };
-            sources.entries.push(Entry { form, reason });
+            let entry = match (scenario, left_out) {
+                (Err(reason), _) | (_, Some(reason)) => Entry::not_run(form, reason),
+                (Ok(scenario), None) => sources.add(form, &scenario, None, mirror)?,
+            };
+            sources.entries.push(entry);
         }
         Ok(sources)
     }
 
     fn add(
         &mut self,
-        form: &Form,
+        form: Form,
         scenario: &Scenario,
         declaration: Option<&Declaration>,
         mirror: Mirror,
-    ) -> Result<()> {
+    ) -> Result<Entry> {
         let rust =
             kernels::rust(&form.kernel, scenario, mirror).with_context(|| form.to_string())?;
         let cxx = kernels::cxx(&form.kernel, scenario, declaration, mirror)
             .with_context(|| form.to_string())?;
-        let at = match self
-            .parts
-            .iter()
-            .position(|part| part.family == form.family)
-        {
+        let part = self.part(form.family.as_deref())?;
+        part.rust += &rust;
+        part.cxx += &cxx;
+        let image = Some(part.image.clone());
+        self.kernels.push((form.function.clone(), rust));
+        Ok(Entry {
+            form,
+            reason: None,
+            image,
+        })
+    }
+
+    /// Where the next kernel goes.
+    fn part(&mut self, family: Option<&str>) -> Result<&mut Part> {
+        let of_family = |part: &Part| part.family.as_deref() == family;
+        let open = |part: &Part| of_family(part) && part.rust.len() < LARGE;
+        let at = match self.parts.iter().position(open) {
             Some(at) => at,
             None => {
-                self.parts.push(Part::new(form.family.as_deref())?);
+                let earlier = self.parts.iter().filter(|part| of_family(part)).count();
+                self.parts.push(Part::new(family, earlier)?);
                 self.parts.len() - 1
             }
         };
-        let part = &mut self.parts[at];
-        part.rust += &rust;
-        part.cxx += &cxx;
-        self.kernels.push((form.function.clone(), rust));
-        Ok(())
+        Ok(&mut self.parts[at])
     }
 
     /// The PTX of the functions that a mutant makes wrong.
@@ -299,6 +340,18 @@ impl Sources {
             .filter(|(function, _)| functions.contains(&function.as_str()));
         Ok(kernels.fold(rust_head()?, |text, (_, kernel)| text + kernel))
     }
+}
+
+/// The forms of an architecture, all that can be run among them.
+///
+/// # Errors
+///
+/// The headers are missing, or a form has no mirror in the spec.
+pub fn entries(arch: Arch) -> Result<Vec<Entry>> {
+    let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
+    let spec = spec::load()?;
+    let matching = Matching::new(&headers, &spec)?;
+    Ok(Sources::new(&matching, arch, Extent::All, None)?.entries)
 }
 
 /// The forms that `cuda::ptx` lacks. They are numbered function by function, so that a new one moves few of the others.
@@ -345,8 +398,8 @@ fn prelude(file: &str) -> Result<String> {
 pub struct Ptx {
     /// As in [`Images::entries`].
     pub entries: Vec<Entry>,
-    /// By [`Form::family`], where the PTX of the kernels in Rust lies.
-    pub kernels: BTreeMap<Option<String>, PathBuf>,
+    /// By [`Entry::image`], where the PTX of the kernels in Rust lies.
+    pub kernels: BTreeMap<String, PathBuf>,
     /// The same of each mutant's functions, by its name.
     pub mutants: BTreeMap<&'static str, PathBuf>,
 }
@@ -359,15 +412,16 @@ pub struct Ptx {
 pub fn ptx(plan: Plan, family: Option<&str>) -> Result<Ptx> {
     let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
     let spec = spec::load()?;
-    let sources = Sources::new(&Matching::new(&headers, &spec)?, plan.arch, family)?;
+    let matching = Matching::new(&headers, &spec)?;
+    let sources = Sources::new(&matching, plan.arch, plan.extent, family)?;
     let (root, work) = (
         toolchain::workspace_root(),
         toolchain::target_dir().join("differential"),
     );
     let (mut kernels, mut mutants) = (BTreeMap::new(), BTreeMap::new());
     for part in &sources.parts {
-        let ptx = rust_ptx(&part.rust, &root, &work.join(part.name()), plan)?;
-        kernels.insert(part.family.clone(), ptx);
+        let ptx = rust_ptx(&part.rust, &root, &work.join(&part.image), plan)?;
+        kernels.insert(part.image.clone(), ptx);
     }
     for mutant in plan.mutants {
         mutants.insert(mutant.name, sources.mutant_ptx(mutant, &work, plan)?);

@@ -31,6 +31,6 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 
-pub use images::{Entry, Images, Plan};
+pub use images::{Entry, Extent, Images, Plan};
 pub use mutants::{MUTANTS, Mutant};
 pub use run::{Options, run};

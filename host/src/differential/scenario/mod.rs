@@ -296,6 +296,11 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 const MULTICAST_OBJECT: &str = "needs a multicast object (cuMulticastCreate), which was not made: on a host that several users share it \
      can disable GPUs of others";
 
+/// Why [`Extent::Sample`](super::Extent::Sample) lacks a form that can be run, if it does.
+pub fn left_out(form: &Form) -> Option<String> {
+    beyond::left_out(form, form.family.as_deref()?)
+}
+
 /// How the form is run.
 ///
 /// # Errors

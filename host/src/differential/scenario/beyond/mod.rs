@@ -41,6 +41,14 @@ pub fn of(form: &Form, family: &str) -> Result<Scenario, String> {
     }
 }
 
+/// Why a sample lacks the form, if it does: see [`Extent`](crate::differential::Extent).
+pub fn left_out(form: &Form, family: &str) -> Option<String> {
+    match family {
+        "wgmma" => wgmma::left_out(form),
+        _ => None,
+    }
+}
+
 /// Counted and named until there is a scenario.
 fn missing(form: &Form) -> String {
     format!("no scenario yet: `{}`", form.function)
