@@ -24,7 +24,7 @@ pub fn setup_of(variant: &Variant) -> Result<Setup, &'static str> {
         _ if starts("enable_smem_spilling") => {
             return Err("is a directive to the assembler, and no instruction");
         }
-        _ if starts("wgmma_mma_async") => multiply_by_warpgroup(variant)?,
+        _ if starts("wgmma_mma_async") => multiply_by_warpgroup(variant),
         _ if starts("wgmma_fence") || starts("wgmma_commit") || starts("wgmma_wait") => Setup {
             threads: 128,
             max_threads: WARPGROUPS,
@@ -160,23 +160,8 @@ fn copy(variant: &Variant) -> Setup {
     }
 }
 
-fn multiply_by_warpgroup(variant: &Variant) -> Result<Setup, &'static str> {
+fn multiply_by_warpgroup(variant: &Variant) -> Setup {
     let [_, n, _] = shape(variant);
-    // What D costs is seen with A from shared memory, and without scales.
-    let from_shared = variant
-        .args
-        .iter()
-        .any(|arg| arg.name == "a" && matches!(arg.ty, Type::Scalar(_)));
-    let plain = variant.function == "wgmma_mma_async";
-    let numbers: &[u32] = match (plain, from_shared) {
-        (true, true) => &[8, 16, 32, 64, 96, 128, 192, 256],
-        (true, false) => &[8, 64, 128, 256],
-        _ if variant.function == "wgmma_mma_async_sp" => &[8, 64, 128, 256],
-        _ => &[128],
-    };
-    if !numbers.contains(&n) {
-        return Err("other numbers of columns stand for it: the time is by their number");
-    }
     let setup = Setup {
         unroll: match n {
             ..=64 => MULTIPLICATIONS,
@@ -191,8 +176,8 @@ fn multiply_by_warpgroup(variant: &Variant) -> Result<Setup, &'static str> {
         ..Setup::order(Actor::Warp)
     };
     // The immediate operands cost nothing, so the forms that have them show what one costs alone.
-    let alone = !plain && variant.function != "wgmma_mma_async_sp";
-    Ok(match alone {
+    let alone = !["wgmma_mma_async", "wgmma_mma_async_sp"].contains(&variant.function.as_str());
+    match alone {
         true => Setup {
             chain: Chain::Completion,
             step: "$CALL; wgmma_commit_group(); wait_for_groups(); wgmma_fence();",
@@ -206,7 +191,7 @@ fn multiply_by_warpgroup(variant: &Variant) -> Result<Setup, &'static str> {
             with: "wgmma.commit_group and wgmma.wait_group of all but one, once in the loop",
             ..setup
         },
-    })
+    }
 }
 
 /// Multiplications and additions of an instruction; of a sparse one, with those by the zeros that it leaves out.
@@ -264,8 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn some_numbers_of_columns_stand_for_all() {
-        assert!(setup("wgmma.mma_async.sync.aligned.m64n24k16.f32.f16").is_err());
-        assert!(setup("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16").is_ok());
+    fn every_number_of_columns_is_timed() {
+        for n in (8..=256).step_by(8) {
+            let opcode = format!("wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16");
+            assert!(setup(&opcode).is_ok(), "{opcode}");
+        }
     }
 }
