@@ -11,11 +11,19 @@ pub struct FloatType {
 }
 
 impl FloatType {
+    /// Half precision.
+    pub const F16: Self = Self {
+        exponent: 5,
+        fraction: 10,
+        bias: 15,
+        numbers_at_top: 0,
+    };
+
     /// The type that a qualifier names; its packed forms too.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.split('x').next()?;
         let (exponent, fraction, bias, numbers_at_top) = match name {
-            "f16" => (5, 10, 15, 0),
+            "f16" => return Some(Self::F16),
             "bf16" => (8, 7, 127, 0),
             "tf32" => (8, 10, 127, 0),
             "f32" => (8, 23, 127, 0),
@@ -104,6 +112,17 @@ impl FloatType {
         debug_assert_eq!(self.number(code), number.abs(), "{self:?} has no {number}");
         u64::from(number < 0.0) << (self.bits() - 1) | code
     }
+
+    /// The same of a whole number, without a search.
+    pub fn whole(self, number: i64) -> u64 {
+        let magnitude = number.unsigned_abs();
+        let Some(exponent) = magnitude.checked_ilog2() else {
+            return 0;
+        };
+        let digits = (magnitude << self.fraction >> exponent) - (1 << self.fraction);
+        let code = (u64::from(exponent) + self.bias as u64) << self.fraction | digits;
+        u64::from(number < 0) << (self.bits() - 1) | code
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +162,20 @@ mod tests {
         assert!(of("e5m2").is_nan(0x7d) && of("e5m2").value(0xfc) == f64::NEG_INFINITY);
         assert_eq!(of("tf32").code(-1.5), 0x5fe00);
         assert_eq!(of("bf16").at_most(1.01), 0x3f81);
+    }
+
+    #[test]
+    fn whole_numbers_have_the_codes_that_a_search_finds() {
+        for name in ["f16", "bf16", "f32", "e4m3", "e5m2"] {
+            let of = FloatType::parse(name).unwrap();
+            let exact = 2 << of.fraction.min(10);
+            for number in -exact..=exact {
+                assert_eq!(
+                    of.whole(number),
+                    of.code(number as f64),
+                    "{number} in {name}"
+                );
+            }
+        }
     }
 }

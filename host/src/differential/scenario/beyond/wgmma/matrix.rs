@@ -24,11 +24,6 @@ pub enum Sum {
     S32,
 }
 
-/// Half precision.
-fn half() -> FloatType {
-    FloatType::parse("f16").expect("a type of the ISA")
-}
-
 impl Element {
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -55,7 +50,7 @@ impl Element {
             Self::Float(float) => {
                 // None is zero, so that sums without a sign have one: that of zero as a sum of others.
                 let number = [-4, -3, -2, -1, 1, 2, 3, 4][random.below(8) as usize];
-                (number, float.code(number as f64) as u32)
+                (number, float.whole(number) as u32)
             }
             Self::S8 => {
                 let number = random.word() as i8;
@@ -107,7 +102,7 @@ impl Sum {
     pub fn value(self, code: u32) -> i64 {
         match self {
             Self::F32 => f32::from_bits(code) as i64,
-            Self::F16 => half().value(code.into()) as i64,
+            Self::F16 => FloatType::F16.value(code.into()) as i64,
             Self::S32 => i64::from(code as i32),
         }
     }
@@ -116,7 +111,7 @@ impl Sum {
     pub fn code(self, number: i64, saturates: bool) -> u32 {
         match self {
             Self::F32 => (number as f32).to_bits(),
-            Self::F16 => half().code(number as f64) as u32,
+            Self::F16 => FloatType::F16.whole(number) as u32,
             Self::S32 if saturates => number.clamp(i32::MIN.into(), i32::MAX.into()) as u32,
             Self::S32 => number as u32,
         }
@@ -202,24 +197,21 @@ impl Matrix {
 
     /// The rows by those of the other, row by row.
     pub fn product(&self, other: &Self) -> Vec<i64> {
-        let dot = |(a, b): (&Vec<i64>, &Vec<i64>)| a.iter().zip(b).map(|(a, b)| a * b).sum();
-        let pairs = self
-            .numbers
-            .iter()
-            .flat_map(|a| other.numbers.iter().map(move |b| (a, b)));
-        pairs.map(dot).collect()
+        let rows = self.numbers.iter();
+        rows.flat_map(|a| other.numbers.iter().map(|b| dot(a, b)))
+            .collect()
     }
 
     /// The same, with elements where the pattern has them.
     pub fn sparse_product(&self, pattern: &Pattern, other: &Self) -> Vec<i64> {
         let rows = self.numbers.iter().enumerate();
         rows.flat_map(|(row, a)| {
-            let places = pattern.places(row, a.len());
-            other
-                .numbers
-                .iter()
-                .map(move |b| a.iter().zip(&places).map(|(a, place)| a * b[*place]).sum())
-                .collect::<Vec<_>>()
+            // As a row of the other with zeros between.
+            let mut wide = vec![0; other.numbers[0].len()];
+            for (number, place) in a.iter().zip(pattern.places(row, a.len())) {
+                wide[place] = *number;
+            }
+            Vec::from_iter(other.numbers.iter().map(|b| dot(&wide, b)))
         })
         .collect()
     }
@@ -305,6 +297,16 @@ impl Matrix {
         }
         descriptor(place, leading, stride, swizzle)
     }
+}
+
+/// A loop that is quick without optimisation too: the tests add up hundreds of millions of products.
+fn dot(a: &[i64], b: &[i64]) -> i64 {
+    let (mut sum, mut k) = (0, 0);
+    while k < a.len() {
+        sum += a[k] * b[k];
+        k += 1;
+    }
+    sum
 }
 
 /// Puts 16 bytes where the swizzle moves them.
