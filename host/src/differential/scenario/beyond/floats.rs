@@ -119,8 +119,13 @@ impl FloatType {
         let Some(exponent) = magnitude.checked_ilog2() else {
             return 0;
         };
-        let digits = (magnitude << self.fraction >> exponent) - (1 << self.fraction);
-        let code = (u64::from(exponent) + self.bias as u64) << self.fraction | digits;
+        let digits = magnitude << self.fraction >> exponent;
+        let field = u64::from(exponent) + self.bias as u64;
+        let code = (field << self.fraction) + digits - (1 << self.fraction);
+        debug_assert!(
+            digits << exponent == magnitude << self.fraction && code < self.finite(),
+            "{self:?} has no {number}"
+        );
         u64::from(number < 0) << (self.bits() - 1) | code
     }
 }
