@@ -155,7 +155,7 @@ struct Plan {
     pairs: usize,
     /// Slabs from the place of a pair to that of the next.
     stride: u32,
-    /// Turns of the longest pause between the steps of an exchange.
+    /// Cycles of the longest pause between the steps of an exchange.
     pauses: u32,
 }
 
@@ -177,7 +177,7 @@ impl Plan {
                 ..MANY_WARPS
             },
             false if form.chain == Chain::Exchange => Self {
-                pauses: 63,
+                pauses: 511,
                 ..MANY_WARPS
             },
             false => MANY_WARPS,

@@ -95,20 +95,20 @@ INLINE void wait(uint8_t* bar, uint32_t parity) {
   while (!mbarrier_try_wait_parity((uint64_t*)bar, parity)) {
   }
 }
-// Waits for up to `longest` turns of a loop, each time for another number of them, and adds the cycles to `sum`; `longest`
-// is one less than a power of two.
+// Waits for up to `longest` cycles, each time for another number of them, and adds what it took to `sum`; `longest` is one
+// less than a power of two. It reads the clock, as the assembler drops a loop that only counts.
 INLINE uint64_t pause(uint64_t sum, uint32_t step, uint32_t longest) {
   // Whether there is one is asked each time: one language kept the answer, the other did not.
   if (opaque(longest) == 0) {
     return sum;
   }
   const uint64_t start = clock_now();
-  const uint32_t turns = (step * 29) & longest;
-  uint32_t turn = 0;
+  const uint64_t cycles = (step * 29) & longest;
+  uint64_t passed;
   _Pragma("unroll 1") do {
-    turn = opaque(turn + 1);
-  } while (turn <= turns);
-  return sum + (clock_now() - start);
+    passed = clock_now() - start;
+  } while (passed < cycles);
+  return sum + passed;
 }
 INLINE void drain() { cp_async_bulk_wait_group(n32_t<0>{}); }
 INLINE void async_drain() { asm volatile("cp.async.wait_all;" : : : "memory"); }
