@@ -113,7 +113,7 @@ impl Job {
                 .entries
                 .get(form)
                 .with_context(|| format!("there is no form {form}"))?;
-            let image = entry.image.as_deref().with_context(no_kernels(entry))?;
+            let image = entry.image()?;
             let modules = match modules.entry(image) {
                 MapEntry::Occupied(loaded) => loaded.into_mut(),
                 MapEntry::Vacant(place) => place.insert(self.load(&driver, &images, image)?),
@@ -281,10 +281,6 @@ impl Outputs {
     }
 }
 
-fn no_kernels(entry: &Entry) -> impl Fn() -> String {
-    move || format!("there are no kernels of {}", entry.form)
-}
-
 impl FailingJob {
     /// Launches the one case that fails.
     ///
@@ -300,8 +296,7 @@ impl FailingJob {
         let scenario = scenario::of(&entry.form).map_err(anyhow::Error::msg)?;
         let driver = Driver::open()?;
         let side = if self.cpp { Side::Cpp } else { Side::Rust };
-        let image = entry.image.as_deref().with_context(no_kernels(entry))?;
-        let image = std::fs::read(images.cubin(side, image))?;
+        let image = std::fs::read(images.cubin(side, entry.image()?))?;
         let module = driver.load(&image)?;
         let function = module.function(&entry.form.kernel)?;
         let cases = (scenario.cases)(1);

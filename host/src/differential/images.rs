@@ -82,6 +82,16 @@ pub enum Side {
 const MANIFEST: &str = "differential.json";
 
 impl Entry {
+    /// The name of the image that has the kernels.
+    ///
+    /// # Errors
+    ///
+    /// There are none.
+    pub fn image(&self) -> Result<&str> {
+        let image = self.image.as_deref();
+        image.with_context(|| format!("there are no kernels of {}", self.form))
+    }
+
     fn not_run(form: Form, reason: String) -> Self {
         Self {
             form,
@@ -116,13 +126,9 @@ impl Images {
     /// A tool is missing, something does not build, or a form has no mirror in the spec.
     pub fn build(plan: Plan, folder: &Path) -> Result<Self> {
         let arch = plan.arch;
-        let tools = toolchain::cuda()?;
-        let headers = Headers::read(&tools.cccl_include)?;
-        let spec = spec::load()?;
-        let matching = Matching::new(&headers, &spec)?;
-        let sources = Sources::new(&matching, arch, plan.extent, None)?;
+        let sources = Sources::new(arch, plan.extent, None)?;
         let images = Self {
-            cccl: headers.version.clone(),
+            cccl: sources.cccl.clone(),
             entries: sources.entries.clone(),
             folder: folder.to_path_buf(),
         };
@@ -192,25 +198,27 @@ impl Images {
 }
 
 /// The kernels as text.
-pub struct Sources {
+struct Sources {
+    /// The release of CCCL.
+    cccl: String,
     /// The forms.
-    pub entries: Vec<Entry>,
+    entries: Vec<Entry>,
     /// The kernels, image by image.
-    pub parts: Vec<Part>,
+    parts: Vec<Part>,
     /// Each kernel in Rust, by its function.
     kernels: Vec<(String, String)>,
 }
 
 /// The kernels that share an image, as text.
-pub struct Part {
+struct Part {
     /// What the image and its sources are called.
-    pub image: String,
+    image: String,
     /// The family, if `cuda::ptx` lacks the forms.
     family: Option<String>,
     /// The kernels in Rust.
-    pub rust: String,
+    rust: String,
     /// Those in C++.
-    pub cxx: String,
+    cxx: String,
 }
 
 /// Bytes of Rust from which on the next kernel goes to another image: one of thousands of kernels would take long to load
@@ -238,14 +246,13 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// A form has no mirror, or its scenario does not fit it.
-    pub fn new(
-        matching: &Matching,
-        arch: Arch,
-        extent: Extent,
-        family: Option<&str>,
-    ) -> Result<Self> {
+    /// The headers are missing, a form has no mirror in the spec, or its scenario does not fit it.
+    fn new(arch: Arch, extent: Extent, family: Option<&str>) -> Result<Self> {
+        let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
+        let spec = spec::load()?;
+        let matching = Matching::new(&headers, &spec)?;
         let mut sources = Self {
+            cccl: headers.version.clone(),
             entries: Vec::new(),
             parts: Vec::new(),
             kernels: Vec::new(),
@@ -264,7 +271,7 @@ impl Sources {
             };
             sources.entries.push(entry);
         }
-        for (form, mirror) in beyond(matching) {
+        for (form, mirror) in beyond(&matching) {
             if family.is_some() && form.family.as_deref() != family {
                 continue;
             }
@@ -348,10 +355,7 @@ impl Sources {
 ///
 /// The headers are missing, or a form has no mirror in the spec.
 pub fn entries(arch: Arch) -> Result<Vec<Entry>> {
-    let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
-    let spec = spec::load()?;
-    let matching = Matching::new(&headers, &spec)?;
-    Ok(Sources::new(&matching, arch, Extent::All, None)?.entries)
+    Ok(Sources::new(arch, Extent::All, None)?.entries)
 }
 
 /// The forms that `cuda::ptx` lacks. They are numbered function by function, so that a new one moves few of the others.
@@ -410,10 +414,7 @@ pub struct Ptx {
 ///
 /// A tool is missing, something does not build, or a form has no mirror in the spec.
 pub fn ptx(plan: Plan, family: Option<&str>) -> Result<Ptx> {
-    let headers = Headers::read(&toolchain::cuda()?.cccl_include)?;
-    let spec = spec::load()?;
-    let matching = Matching::new(&headers, &spec)?;
-    let sources = Sources::new(&matching, plan.arch, plan.extent, family)?;
+    let sources = Sources::new(plan.arch, plan.extent, family)?;
     let (root, work) = (
         toolchain::workspace_root(),
         toolchain::target_dir().join("differential"),
